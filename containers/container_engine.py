@@ -25,7 +25,7 @@ if _IN_CHECKOUT.is_file():
 
 
 class ContainerEngine(BaseModel):
-    """What is asked of the engine for each container.
+    """Request to the engine for one container.
 
     Attributes:
         image: with Python >= 3.8 and bash; it must declare no volumes.
@@ -88,7 +88,7 @@ def remove(name: str) -> None:
 
 
 class ContainerEnd(NamedTuple):
-    """How a container ended, as far as the engine still knows.
+    """End of a container, as far as the engine still knows.
 
     Attributes:
         status: exit status of its first process; None if it is not known to have ended.
@@ -100,24 +100,24 @@ class ContainerEnd(NamedTuple):
 
 
 def ending(name: str) -> ContainerEnd:
-    """How a container ended; one that has not gets a second to do so."""
-    told = {"container": [name], "event": ["die", "oom"]}
-    found = dict[str, dict[str, Any]]()  # the last of each
+    """End of a container; one that still runs gets a second to end."""
+    filters = {"container": [name], "event": ["die", "oom"]}
+    last_of = dict[str, dict[str, Any]]()  # the last of each
     with contextlib.suppress(EngineUnavailable), engine_errors("list events"):
         now = int(time.time())
-        for event in client().events(since=now - 3600, until=now + 2, filters=told, decode=True):
-            found[event["Action"]] = event
-            if "die" in found and ("oom" in found or _status(found["die"]) != KILLED):  # they come in any order
+        for event in client().events(since=now - 3600, until=now + 2, filters=filters, decode=True):
+            last_of[event["Action"]] = event
+            if "die" in last_of and ("oom" in last_of or _status(last_of["die"]) != KILLED):  # they come in any order
                 break
-    if "die" not in found:
+    if "die" not in last_of:
         return ContainerEnd()
-    starved = (_seconds(found["die"]) - _seconds(found["oom"])) if "oom" in found else None
-    return ContainerEnd(_status(found["die"]), starved)
+    starved = (_seconds(last_of["die"]) - _seconds(last_of["oom"])) if "oom" in last_of else None
+    return ContainerEnd(_status(last_of["die"]), starved)
 
 
 def _status(die: Mapping[str, Any]) -> int | None:
-    told = die["Actor"]["Attributes"]
-    text = str(told.get("exitCode") or told.get("containerExitCode", ""))
+    attributes = die["Actor"]["Attributes"]
+    text = str(attributes.get("exitCode") or attributes.get("containerExitCode", ""))
     return int(text) if text.isdecimal() else None
 
 

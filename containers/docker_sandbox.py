@@ -68,9 +68,9 @@ class DockerSandbox:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        found = preflight.examined()
-        preflight.demand(found, self.engine)
-        self.agent = self.engine.agent or agent_user.drawn(found)
+        facts = preflight.examined()
+        preflight.demand(facts, self.engine)
+        self.agent = self.engine.agent or agent_user.drawn(facts)
         try:
             self._stream = self._attached()
             self._stream.send(bootstrap.payload())
@@ -139,8 +139,8 @@ class DockerSandbox:
         with engine_errors(f"start a container from {self.engine.image}"):
             _refuse_volumes(client().inspect_image(self.engine.image), self.engine.image)
             client().create_container(**arguments(self.engine, self.name, self.agent, preflight.examined().podman))
-            wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-            stream = Stream(client().attach_socket(self.name, params=wanted))
+            options = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+            stream = Stream(client().attach_socket(self.name, params=options))
             stream.until(_START_SECONDS)
             client().start(self.name)
             return stream
@@ -186,12 +186,12 @@ class DockerSandbox:
     def _lost(self, stream: Stream, began: float, reason: str) -> SandboxLost:
         took = time.monotonic() - began
         stream.close()
-        found, told = ending(self.name), stream.told.decode("utf-8", "replace").strip()
+        end, message = ending(self.name), stream.told.decode("utf-8", "replace").strip()
         self.stop()
-        overrun = _overrun(found, took)
-        how = overrun or ("" if found.status is None else f"exit status {found.status}")
+        overrun = _overrun(end, took)
+        how = overrun or ("" if end.status is None else f"exit status {end.status}")
         kind = SandboxOverrun if overrun else SandboxLost
-        return kind("; ".join(part for part in (reason, how, told and f"it said: {told}") if part))
+        return kind("; ".join(part for part in (reason, how, message and f"it said: {message}") if part))
 
     def _wear(self, header: Mapping[str, Any]) -> None:
         if header["timed_out"]:
@@ -200,18 +200,18 @@ class DockerSandbox:
             self._oom_kills, self.spent = header["oom_kills"], "it ran out of memory"
 
 
-def _overrun(found: ContainerEnd, seconds: float) -> str:
-    """What a container that ended within so many seconds ran out of; empty if its end was not its own doing."""
-    if found.status == KILLED and found.starved is not None and found.starved <= seconds + _TOLD_LATE:
+def _overrun(end: ContainerEnd, seconds: float) -> str:
+    """Resource that a container ran out of, if it ended within this many seconds by itself; else empty."""
+    if end.status == KILLED and end.starved is not None and end.starved <= seconds + _TOLD_LATE:
         return "it ran out of memory"
-    return "its processes could not be ended" if found.status == CANNOT_END else ""
+    return "its processes could not be ended" if end.status == CANNOT_END else ""
 
 
-def _refuse_volumes(found: Mapping[str, Any], image: str) -> None:
-    if volumes := (found.get("Config") or {}).get("Volumes"):
-        told = ", ".join(sorted(volumes))
+def _refuse_volumes(image_facts: Mapping[str, Any], image: str) -> None:
+    if volumes := (image_facts.get("Config") or {}).get("Volumes"):
+        names = ", ".join(sorted(volumes))
         raise EngineUnavailable(
-            f"{image} declares volumes ({told}), which a sandbox could not empty: take another image"
+            f"{image} declares volumes ({names}), which a sandbox could not empty: take another image"
         )
 
 

@@ -71,10 +71,10 @@ def build(name: str = NAME, say: Callable[[str], None] = print) -> str:
         EngineUnavailable: no engine answers.
         ImageMissing: it could not be made.
     """
-    found = inspected(name)
-    if found is not None and _recipe(found["Config"].get("Labels")) == RECIPE:
-        say(f"{name}: already there, {_short(found['Id'])}")
-        return str(found["Id"])
+    facts = inspected(name)
+    if facts is not None and _recipe(facts["Config"].get("Labels")) == RECIPE:
+        say(f"{name}: already there, {_short(facts['Id'])}")
+        return str(facts["Id"])
     if shutil.which(_COMMAND[0]) is None:
         raise ImageMissing(
             f"{_COMMAND[0]}, which makes {name}, is not installed: apt-get install {_COMMAND[0]}; or name any image "
@@ -97,8 +97,8 @@ def resolve(name: str) -> str:
         EngineUnavailable: no engine answers.
         ImageMissing: it is not there, and no registry gives it.
     """
-    if (found := inspected(name)) is not None:
-        return str(found["Id"])
+    if (facts := inspected(name)) is not None:
+        return str(facts["Id"])
     mend = f"manyturn images build makes {NAME}"
     if name.partition(":")[0] == NAME.partition(":")[0]:  # made here alone: what a registry has under it is foreign
         raise ImageMissing(f"the engine has no image {name}: {mend}")
@@ -107,15 +107,15 @@ def resolve(name: str) -> str:
             client().pull(name, **({} if _has_tag(name) else {"tag": "latest"}))
     except EngineUnavailable as error:
         raise ImageMissing(f"{error}; {mend} without a registry") from error
-    if (found := inspected(name)) is None:
+    if (facts := inspected(name)) is None:
         raise ImageMissing(f"no registry gave {name}; {mend} without one")
-    return str(found["Id"])
+    return str(facts["Id"])
 
 
 def images() -> list[ImageFacts]:
-    """What the engine has, one entry for each name, in their order. Raises EngineUnavailable."""
+    """State of each named image in the engine, in their order. Raises EngineUnavailable."""
     with engine_errors("list images"):
-        found = client().images()
+        images = client().images()
     return sorted(
         ImageFacts(
             name,
@@ -124,14 +124,14 @@ def images() -> list[ImageFacts]:
             datetime.fromtimestamp(image["Created"], UTC).date().isoformat(),
             _recipe(image.get("Labels")),
         )
-        for image in found
+        for image in images
         for name in image["RepoTags"] or ()
         if name != "<none>:<none>"
     )
 
 
 def inspected(name: str) -> dict[str, Any] | None:
-    """What the engine knows of an image that it has; None if it has none of that name. Raises EngineUnavailable."""
+    """Facts of the engine about an image; None if it has none of that name. Raises EngineUnavailable."""
     with engine_errors(f"look for the image {name}"):
         from docker.errors import ImageNotFound
 

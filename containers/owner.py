@@ -1,4 +1,4 @@
-"""Which process a container belongs to, in words that another process can check."""
+"""Owner of a container: the process it belongs to, in words that another process can check."""
 
 import contextlib
 import hashlib
@@ -29,7 +29,7 @@ class Owner(NamedTuple):
 
     @property
     def dead(self) -> bool:
-        """Whether it is known to have ended; of another machine's processes nothing is known."""
+        """True if it has ended for certain; processes of other machines never count."""
         if self.host != _host():
             return False
         try:
@@ -63,7 +63,7 @@ def _started(pid: int) -> str:
 
 
 def _host() -> str:
-    told = [socket.gethostname()]
+    identity = [socket.gethostname()]
     with contextlib.suppress(OSError):  # not every system has them
-        told += [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+        identity += [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")]
+    return hashlib.sha256("\n".join(identity).encode()).hexdigest()[:16]

@@ -39,9 +39,9 @@ class SandboxPool:
 
     def __init__(self, size: int | None = None, *, ahead: int = 1, leases: int = 100) -> None:
         reaper.reap()
-        found = preflight.examined()
-        self.pid, self.size = os.getpid(), size or _size(found)
-        self._memory_mb = (found.memory >> 20) // 2
+        facts = preflight.examined()
+        self.pid, self.size = os.getpid(), size or _size(facts)
+        self._memory_mb = (facts.memory >> 20) // 2
         self._ahead, self._leases = ahead, leases
         self._changed = threading.Condition()
         self._alive: list[ContainerEngine] = []  # one for each sandbox that exists or is being started
@@ -62,20 +62,20 @@ class SandboxPool:
         last = time.monotonic() + seconds
         queue_up = self._queue.append
         while True:
-            found = self._await_turn(engine, last, queue_up)
-            if found is None:
-                found = self._start(engine)
+            sandbox = self._await_turn(engine, last, queue_up)
+            if sandbox is None:
+                sandbox = self._start(engine)
                 break
-            if found.engine == engine and _succeeds(found.ping):
+            if sandbox.engine == engine and _succeeds(sandbox.ping):
                 break
-            self._discard(found)  # dead, or of another kind and in the way
+            self._discard(sandbox)  # dead, or of another kind and in the way
             queue_up = self._queue.appendleft  # its turn had come
         with self._changed:
-            self._leased.add(found)
-            self._served[found] += 1
+            self._leased.add(sandbox)
+            self._served[sandbox] += 1
             self._last_taken = engine
         self._fill()
-        return found
+        return sandbox
 
     def give_back(self, sandbox: DockerSandbox) -> None:
         """Empty it for the next taker, or stop it. Does nothing for one that was given back already."""
@@ -125,8 +125,8 @@ class SandboxPool:
             queue_up(ticket)
             try:
                 if not self._changed.wait_for(served, last - time.monotonic()):
-                    told = f"none of {len(self._alive)} sandboxes became free"
-                    raise EngineUnavailable(f"{told}: hold fewer at the same time, or set {SIZE_VARIABLE}")
+                    message = f"none of {len(self._alive)} sandboxes became free"
+                    raise EngineUnavailable(f"{message}: hold fewer at the same time, or set {SIZE_VARIABLE}")
                 if self._closed:
                     raise EngineUnavailable("the pool of sandboxes is closed")
                 return self._grab(engine)
@@ -203,13 +203,13 @@ class SandboxPool:
             return engine
 
 
-def _size(found: preflight.Facts) -> int:
-    told = os.environ.get(SIZE_VARIABLE)
-    if told is None:
-        return max(_FEW, 2 * found.cores)
-    if not told.isdecimal() or int(told) < 1:
-        raise ValueError(f"{SIZE_VARIABLE} is {told!r}, not a number of sandboxes")
-    return int(told)
+def _size(facts: preflight.Facts) -> int:
+    size = os.environ.get(SIZE_VARIABLE)
+    if size is None:
+        return max(_FEW, 2 * facts.cores)
+    if not size.isdecimal() or int(size) < 1:
+        raise ValueError(f"{SIZE_VARIABLE} is {size!r}, not a number of sandboxes")
+    return int(size)
 
 
 def _succeeds(call: Callable[[], None]) -> bool:

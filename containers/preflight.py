@@ -1,4 +1,4 @@
-"""What an engine enforces, and the refusal of one that would not enforce what is demanded."""
+"""Check of an engine's enforced limits before use; an engine that would not enforce them is refused."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _MB = 1 << 20
 
 
 class Facts(NamedTuple):
-    """What an engine says of itself.
+    """Facts that an engine states about itself.
 
     Attributes:
         server: its name and version.
@@ -87,20 +87,20 @@ def examined() -> Facts:
     return _known[key]
 
 
-def demand(found: Facts, engine: ContainerEngine) -> None:
+def demand(facts: Facts, engine: ContainerEngine) -> None:
     """Raises EngineUnavailable for an engine that would not hold the limits. Swap is the engine's machine's affair."""
-    missing = [name for name, held in found.enforced.items() if not held and name != "swap"]
-    if not found.system.startswith("linux/"):
-        raise EngineUnavailable(f"sandboxes are Linux containers, and the engine's are {found.system}")
+    missing = [name for name, held in facts.enforced.items() if not held and name != "swap"]
+    if not facts.system.startswith("linux/"):
+        raise EngineUnavailable(f"sandboxes are Linux containers, and the engine's are {facts.system}")
     if missing:
         raise EngineUnavailable(
-            f"the engine does not enforce limits of {', '.join(missing)} (cgroups: {found.cgroups}): "
+            f"the engine does not enforce limits of {', '.join(missing)} (cgroups: {facts.cgroups}): "
             "run it as root, or rootless on cgroup version 2 with the controllers delegated"
         )
-    if "seccomp" not in found.security:
+    if "seccomp" not in facts.security:
         raise EngineUnavailable("the engine does not filter system calls: its kernel or its build lacks seccomp")
-    if engine.runtime is not None and engine.runtime not in found.runtimes:
-        raise EngineUnavailable(f"the engine has no runtime {engine.runtime!r}, only {', '.join(found.runtimes)}")
+    if engine.runtime is not None and engine.runtime not in facts.runtimes:
+        raise EngineUnavailable(f"the engine has no runtime {engine.runtime!r}, only {', '.join(facts.runtimes)}")
 
 
 def confirm(seen: Mapping[str, Any], engine: ContainerEngine) -> None:

@@ -20,12 +20,12 @@ def reap(everyone: bool = False) -> list[str]:
     with engine_errors("list containers"):
         from docker.errors import APIError
 
-        for found in client().containers(all=True, filters={"label": f"{LABEL}=1"}):
-            owner = read_labels(found.get("Labels") or {})
+        for container in client().containers(all=True, filters={"label": f"{LABEL}=1"}):
+            owner = read_labels(container.get("Labels") or {})
             if everyone or (owner is not None and owner.dead):
                 try:
-                    client().remove_container(found["Id"], force=True, v=True)
+                    client().remove_container(container["Id"], force=True, v=True)
                 except APIError:
                     continue  # another process removes it
-                removed.append(found["Names"][0].lstrip("/"))
+                removed.append(container["Names"][0].lstrip("/"))
     return sorted(removed)

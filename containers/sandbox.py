@@ -1,4 +1,4 @@
-"""What a sandbox can do, with any engine."""
+"""Sandbox: its operations, with any engine."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
@@ -41,7 +41,7 @@ def overrun_behind(error: BaseException) -> SandboxOverrun | None:
 
 
 class SandboxLimits(BaseModel):
-    """What one container may use. All of it is enforced by the engine or refused at start."""
+    """Limits of one container. The engine enforces all of them, or is refused at start."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     memory_mb: int = Field(default=512, ge=64)
@@ -67,7 +67,7 @@ class SandboxLimits(BaseModel):
 
 
 class Ran(NamedTuple):
-    """What came of a command.
+    """Result of a command.
 
     Attributes:
         status: the exit status, 128 + n after signal n.

@@ -1,4 +1,4 @@
-"""Which system calls a sandbox's processes may make; every other one fails with EPERM.
+"""System calls that a sandbox's processes may make; every other one fails with EPERM.
 
 Named after what programs need them for. What is missing is missing on purpose: namespaces, mounts, kernel modules,
 keys, other processes' memory (ptrace, process_vm_*), bpf, io_uring, userfaultfd, perf events, clocks that can be set,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from manyturn.api.evaluation import evaluate
     from manyturn.api.loaded_policy import load_policy
     from manyturn.api.training import resume, train
+    from manyturn.audit.audit import credit_audit
     from manyturn.envs.conformance.check import check
     from manyturn.envs.contract.environments import make, register
     from manyturn.envs.contract.space import TextSpace
@@ -33,6 +34,7 @@ _HOMES = {
     "check": "manyturn.envs.conformance.check:check",
     "compare": "manyturn.api.comparison:compare_folders",
     "credit": "manyturn.credit",
+    "credit_audit": "manyturn.audit.audit:credit_audit",
     "evaluate": "manyturn.api.evaluation:evaluate",
     "load_policy": "manyturn.api.loaded_policy:load_policy",
     "make": "manyturn.envs.contract.environments:make",
@@ -53,6 +55,7 @@ __all__ = [
     "check",
     "compare",
     "credit",
+    "credit_audit",
     "evaluate",
     "load_policy",
     "make",

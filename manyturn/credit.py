@@ -12,13 +12,15 @@
 ((5,), (9,))
 
 ``credit_rollouts`` takes records of another trainer's episodes, and ``on_mask`` puts the credit on its response mask:
-``docs/credit-elsewhere.md``. ``docs/choosing-credit.md`` says how to choose a method; ``manyturn recipes`` shows each
-with its formula and source.
+``docs/credit-elsewhere.md``. ``audit_rollouts`` says how far a method's credit follows the true effect of turns:
+``docs/credit-audit.md``. ``docs/choosing-credit.md`` says how to choose a method; ``manyturn recipes`` shows each with
+its formula and source.
 A package can register its own under the entry-point group ``manyturn.plugins``.
 """
 
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.registry import Memory, Registry
+from manyturn.trainers.credit.audit.rollouts import RolloutAudit, audit_rollouts
 from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, FloatT, IntK, TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import Credit, credit
@@ -42,8 +44,10 @@ __all__ = [
     "Registry",
     "Rewarded",
     "Rollout",
+    "RolloutAudit",
     "StageConfig",
     "TurnBatch",
+    "audit_rollouts",
     "batch_of",
     "by_reply",
     "credit",

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 # A machine that is busy with something else is no fault of ours.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side, so that each process has one core
 os.environ["HF_HUB_OFFLINE"] = "1"  # read at import: a name that is no model is an error at once, not after three tries
 
 pytest_plugins = [

@@ -164,7 +164,7 @@ def compare(evaluations: Sequence[Evaluated], *, shared: bool = False) -> dict[s
     95 % interval paired by task, ``p`` of the sign-flip test and ``p_holm``, adjusted for the number of comparisons;
     ``wins``, ``losses`` and ``ties`` count tasks by their means; ``detectable`` is the smallest true difference that
     these tasks would show in four of five times. The test never calls alike policies different more often than it says,
-    which makes it cautious where most tasks are ties; the interval comes closer (benchmarks/coverage.py).
+    which makes it cautious where most tasks are ties; the interval comes closer (benchmarks/runs/interval_coverage.py).
     ``regressions`` are all tasks with a loss, worst first, by success or, where success is not known, by return.
     ``left_out`` names tasks on which one side had nothing but errors. ``parts`` holds the same of each reward part.
 

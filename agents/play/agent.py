@@ -207,8 +207,10 @@ class Memories(dict[str, Memory]):
 class AgentPlayer:
     """The policy within one episode, for every agent that it plays."""
 
-    def __init__(self, agent: Agent, key: EpisodeKey, instructions: str, ledger: Ledger):
-        self._agent, self._key = agent, key
+    def __init__(
+        self, agent: Agent, key: EpisodeKey, instructions: str, ledger: Ledger, sampling: Sampling | None = None
+    ):
+        self._agent, self._key, self._sampling = agent, key, sampling or agent.sampling
         self._memories = Memories(agent, instructions)
         self.ledger = ledger
         agent.engine.open(key)
@@ -224,7 +226,7 @@ class AgentPlayer:
         choices = self.choices(step, seat)
         spent = sum(span.end - span.start for span in self.ledger.spans if span.version >= 0)
         longest = agent.config.tokens_left(spent, agent.sampling.max_tokens)
-        sampling = agent.sampling
+        sampling = self._sampling
         if longest < sampling.max_tokens:
             if choices is not None and choices.longest > longest:
                 raise TokensSpent(f"{longest} tokens are left, and a command takes {choices.longest}")

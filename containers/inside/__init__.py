@@ -1,4 +1,4 @@
-"""What runs inside of a container: the tool server. Standard library only, Python 3.8 or newer.
+"""Tool server inside a container. Standard library only, Python 3.8 or newer.
 
 The host sends these modules' source to a bare interpreter and imports some of them itself, so both sides agree.
 """

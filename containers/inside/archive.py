@@ -50,11 +50,11 @@ def order(path: str) -> bytes:
 
 def complete(entries: Iterable[ArchivedPath]) -> list[ArchivedPath]:
     """In order and with the folders above each, as a workspace has them; ``pack`` then gives that workspace's key."""
-    found = {entry.path: entry for entry in entries}
-    for path in list(found):
+    by_path = {entry.path: entry for entry in entries}
+    for path in list(by_path):
         while path := path.rpartition("/")[0]:
-            found.setdefault(path, ArchivedPath(path, FOLDER))
-    return sorted(found.values(), key=lambda entry: order(entry.path))
+            by_path.setdefault(path, ArchivedPath(path, FOLDER))
+    return sorted(by_path.values(), key=lambda entry: order(entry.path))
 
 
 def pack(entries: Iterable[ArchivedPath]) -> tuple[str, bytes]:
@@ -122,8 +122,8 @@ def _members(archive: bytes) -> Iterator[_Member]:
             return
         if len(block) < _BLOCK:
             break
-        name, mode, _, _, length, _, told, letter, target, _ = _HEADER.unpack(block)
-        if _octal(told) != sum(block) - sum(block[_SUM]) + 8 * ord(" "):
+        name, mode, _, _, length, _, checksum, letter, target, _ = _HEADER.unpack(block)
+        if _octal(checksum) != sum(block) - sum(block[_SUM]) + 8 * ord(" "):
             raise BadArchive("no archive: a header does not add up")
         start, size = position + _BLOCK, _octal(length)
         position = start + size + -size % _BLOCK

@@ -31,7 +31,7 @@ _SHELL = ["bash", "--noprofile", "--norc", "-c", _TAKE_SCRIPT]
 
 
 class Request(NamedTuple):
-    """What to run.
+    """Command to run.
 
     Attributes:
         script: bash.
@@ -51,7 +51,7 @@ class Request(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of it: see Ran of the host's side. ``left_out`` bytes stood between ``head`` and ``tail``."""
+    """Result of a command: see ``Ran`` outside. ``left_out`` bytes stood between ``head`` and ``tail``."""
 
     status: int
     seconds: float
@@ -121,21 +121,21 @@ def run(request: Request) -> Outcome:
         for pipe in (output, report, trouble):
             os.close(pipe[1])
         half = request.keep // 2
-        kept = {
+        outputs = {
             output[0]: Kept(half, request.keep - half),
             report[0]: Kept(MAX_REPORT, 0),
             trouble[0]: Kept(_CHUNK, 0),
         }
         statuses: dict[int, int] = {}
-        timed_out = _watch(pid, kept, statuses, began + request.seconds)
+        timed_out = _watch(pid, outputs, statuses, began + request.seconds)
         seconds = time.monotonic() - began
         end_all(statuses)
-        for pipe, sink in kept.items():
+        for pipe, sink in outputs.items():
             while _take(pipe, sink):
                 pass
-    if kept[trouble[0]].total:
-        raise Refused(kept[trouble[0]].head.decode("utf-8", "replace"))
-    return _outcome(statuses[pid], seconds, timed_out, kept[output[0]], bytes(kept[report[0]].head))
+    if outputs[trouble[0]].total:
+        raise Refused(outputs[trouble[0]].head.decode("utf-8", "replace"))
+    return _outcome(statuses[pid], seconds, timed_out, outputs[output[0]], bytes(outputs[report[0]].head))
 
 
 def _outcome(status: int, seconds: float, timed_out: bool, output: Kept, report: bytes) -> Outcome:
@@ -213,7 +213,7 @@ def _watch(pid: int, kept: dict[int, Kept], statuses: dict[int, int], deadline: 
 
 
 def _take(pipe: int, sink: Kept) -> bool:
-    """Whether there was something."""
+    """True if there was something."""
     try:
         data = os.read(pipe, _CHUNK)
     except BlockingIOError:

@@ -35,7 +35,7 @@ class Refused(ValueError):
 
 
 class Places(NamedTuple):
-    """Where the agent can write, and how much.
+    """Folders that the agent can write to, and their sizes.
 
     Attributes:
         workspace: the folder that snapshots hold.
@@ -69,12 +69,12 @@ def read(places: Places, path: str, limit: int) -> bytes:
     with reached(places), _above(places, path, make=False) as (above, name):
         handle = os.open(name, _READ, dir_fd=above)
         with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
+            facts = os.fstat(handle)
+            if not stat.S_ISREG(facts.st_mode):
                 raise Refused(f"{path} is no regular file")
-            content = file.read(limit + 1) if found.st_size <= limit else b""
-            if max(found.st_size, len(content)) > limit:
-                raise Refused(f"{path} holds {found.st_size} bytes, which is more than {limit}")
+            content = file.read(limit + 1) if facts.st_size <= limit else b""
+            if max(facts.st_size, len(content)) > limit:
+                raise Refused(f"{path} holds {facts.st_size} bytes, which is more than {limit}")
             return content
 
 
@@ -83,10 +83,10 @@ def write(places: Places, path: str, content: bytes) -> None:
     with reached(places), _above(places, path, make=True) as (above, name):
         mode = 0o644
         with contextlib.suppress(FileNotFoundError):
-            found = os.stat(name, dir_fd=above, follow_symlinks=False)
-            if not stat.S_ISREG(found.st_mode):
+            facts = os.stat(name, dir_fd=above, follow_symlinks=False)
+            if not stat.S_ISREG(facts.st_mode):
                 raise Refused(f"{path} is no regular file")
-            mode = 0o755 if found.st_mode & 0o100 else 0o644
+            mode = 0o755 if facts.st_mode & 0o100 else 0o644
         aside = _unused(above)
         try:
             _make(aside, content, mode, above)
@@ -100,8 +100,8 @@ def write(places: Places, path: str, content: bytes) -> None:
 def snapshot(places: Places) -> tuple[str, bytes]:
     """Key and archive of the workspace. What is no file, folder or link is left out, what is locked is unlocked."""
     with reached(places):
-        found = sorted(_walk(places), key=lambda item: order(item[0]))
-        return pack(_load(places, path, mode) for path, mode in found)
+        files = sorted(_walk(places), key=lambda item: order(item[0]))
+        return pack(_load(places, path, mode) for path, mode in files)
 
 
 def restore(places: Places, archive: bytes) -> None:
@@ -159,7 +159,7 @@ def _make(name: str, content: bytes, mode: int, folder: int | None) -> None:
 
 def _walk(places: Places) -> list[tuple[str, int]]:
     """Paths and modes of all that a snapshot holds."""
-    found: list[tuple[str, int]] = []
+    files: list[tuple[str, int]] = []
     folders, total = [""], 0
     while folders:
         above = folders.pop()
@@ -169,16 +169,16 @@ def _walk(places: Places) -> list[tuple[str, int]]:
                 if item.name in LEFT_OUT or stat.S_IFMT(state.st_mode) not in _KINDS:
                     continue
                 path = os.path.join(above, item.name)
-                found.append((path, state.st_mode))
+                files.append((path, state.st_mode))
                 if stat.S_ISDIR(state.st_mode):
                     folders.append(path)
                 else:
                     total += state.st_size
                 if state.st_mode & 0o500 != 0o500 and stat.S_ISDIR(state.st_mode):
                     os.chmod(item.path, 0o755)
-        if len(found) > places.max_entries or total > places.max_bytes:
+        if len(files) > places.max_entries or total > places.max_bytes:
             raise Refused(f"the workspace holds more than {places.max_entries} entries or {places.max_bytes} bytes")
-    return found
+    return files
 
 
 def _load(places: Places, path: str, mode: int) -> ArchivedPath:

@@ -1,4 +1,4 @@
-"""Where a command may write: Landlock, for what owners and modes leave open.
+"""Landlock rules: folders that a command may write to, where owners and modes leave gaps.
 
 A process owns its files in /proc. By one of them, ``oom_score_adj``, a command could have the kernel kill the tool
 server in its place when memory runs out. Nothing else is lost, for the image is read-only. Kernels before 5.19, and
@@ -38,7 +38,7 @@ def prepare(places: Sequence[str]) -> None:
 
 
 def enforced() -> bool:
-    """Whether the kernel enforces it."""
+    """True if the kernel enforces it."""
     return _rules >= 0
 
 

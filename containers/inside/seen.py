@@ -1,4 +1,4 @@
-"""What is enforced on this container, as seen from inside; empty where the kernel or the runtime says nothing."""
+"""Limits on this container as seen from inside; empty where kernel and runtime say nothing."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def facts(places: Iterable[str]) -> dict[str, Any]:
     status = dict(line.split(":", 1) for line in _first("/proc/self/status").splitlines())
     room = {}
     for place in places:
-        found = os.statvfs(place)
-        room[place] = {"bytes": found.f_blocks * found.f_frsize, "files": found.f_files, "flags": found.f_flag}
+        stat = os.statvfs(place)
+        room[place] = {"bytes": stat.f_blocks * stat.f_frsize, "files": stat.f_files, "flags": stat.f_flag}
     return {
         "pid": os.getpid(),
         "capabilities": status.get("CapPrm", "").strip(),
@@ -30,9 +30,9 @@ def facts(places: Iterable[str]) -> dict[str, Any]:
 
 
 def oom_kills() -> int:
-    """How many processes of the container were killed for want of memory; 0 where that cannot be seen."""
-    told = _first(f"{_CGROUPS}/memory.events", f"{_CGROUPS}/memory/memory.oom_control")
-    counts = dict(line.split() for line in told.splitlines())
+    """Number of processes of the container that were killed for lack of memory; 0 where that cannot be seen."""
+    events = _first(f"{_CGROUPS}/memory.events", f"{_CGROUPS}/memory/memory.oom_control")
+    counts = dict(line.split() for line in events.splitlines())
     return int(counts.get("oom_kill", 0))
 
 

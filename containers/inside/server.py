@@ -33,47 +33,47 @@ class Message(NamedTuple):
     body: bytes = b""
 
 
-def _hello(places: Places, asked: Message) -> Message:
-    found = seen.facts((places.workspace, *places.scratch))
-    return Message({"version": wire.VERSION, "landlock": landlock.enforced(), **found})
+def _hello(places: Places, request: Message) -> Message:
+    facts = seen.facts((places.workspace, *places.scratch))
+    return Message({"version": wire.VERSION, "landlock": landlock.enforced(), **facts})
 
 
-def _ping(places: Places, asked: Message) -> Message:
+def _ping(places: Places, request: Message) -> Message:
     return Message({})
 
 
-def _run(places: Places, asked: Message) -> Message:
-    fields = asked.fields
-    if b"\0" in asked.body or len(asked.body) > MAX_SCRIPT:
+def _run(places: Places, request: Message) -> Message:
+    fields = request.fields
+    if b"\0" in request.body or len(request.body) > MAX_SCRIPT:
         raise Refused(f"a script has no NUL byte, and at most {MAX_SCRIPT} bytes")
     if not 0.0 < fields["seconds"] <= MAX_SECONDS:
         raise Refused(f"a command may take more than 0 and at most {MAX_SECONDS:g} seconds")
     environ = {**os.environ, **_ENVIRON, **fields["environ"]}
     done = commands.run(
-        commands.Request(asked.body, fields["folder"], environ, fields["seconds"], fields["keep"], fields["report"])
+        commands.Request(request.body, fields["folder"], environ, fields["seconds"], fields["keep"], fields["report"])
     )
-    told = {name: getattr(done, name) for name in ("status", "seconds", "timed_out", "left_out")}
+    result = {name: getattr(done, name) for name in ("status", "seconds", "timed_out", "left_out")}
     lengths = {"head": len(done.head), "tail": len(done.tail)}
-    return Message({**told, **lengths, "oom_kills": seen.oom_kills()}, done.head + done.tail + done.report)
+    return Message({**result, **lengths, "oom_kills": seen.oom_kills()}, done.head + done.tail + done.report)
 
 
-def _read(places: Places, asked: Message) -> Message:
-    return Message({}, files.read(places, asked.fields["path"], asked.fields["limit"]))
+def _read(places: Places, request: Message) -> Message:
+    return Message({}, files.read(places, request.fields["path"], request.fields["limit"]))
 
 
-def _write(places: Places, asked: Message) -> Message:
-    files.write(places, asked.fields["path"], asked.body)
+def _write(places: Places, request: Message) -> Message:
+    files.write(places, request.fields["path"], request.body)
     return Message({})
 
 
-def _snapshot(places: Places, asked: Message) -> Message:
+def _snapshot(places: Places, request: Message) -> Message:
     key, archive = files.snapshot(places)
     return Message({"key": key}, archive)
 
 
-def _restore(places: Places, asked: Message) -> Message:
+def _restore(places: Places, request: Message) -> Message:
     commands.end_all({})
-    files.restore(places, asked.body)
+    files.restore(places, request.body)
     return Message({})
 
 
@@ -88,9 +88,9 @@ _OPERATIONS = {
 }
 
 
-def _answer(places: Places, asked: Message) -> Message:
+def _answer(places: Places, request: Message) -> Message:
     try:
-        return _OPERATIONS[asked.fields["op"]](places, asked)
+        return _OPERATIONS[request.fields["op"]](places, request)
     except Refused as error:
         return Message({"refused": str(error)})
     except Exception:
@@ -118,15 +118,15 @@ def main() -> NoReturn:
     """Serve until the host is gone. The first request is ``hello``: it says who the agent is, and where."""
     os.umask(0o022)
     os.chdir("/")
-    asked = Message(*wire.receive(_take))
-    nonce = asked.fields["nonce"]
-    places = Places(**asked.fields["places"])
-    agent.be(asked.fields["agent"], places.workspace)
+    request = Message(*wire.receive(_take))
+    nonce = request.fields["nonce"]
+    places = Places(**request.fields["places"])
+    agent.be(request.fields["agent"], places.workspace)
     landlock.prepare((places.workspace, *places.scratch))
     commands.prepare()
     while True:
-        reply = _answer(places, asked)
-        header = {**reply.fields, "id": asked.fields["id"], "nonce": nonce}
+        reply = _answer(places, request)
+        header = {**reply.fields, "id": request.fields["id"], "nonce": nonce}
         _tell(wire.opening(header, len(reply.body)))
         _tell(reply.body)
-        asked = Message(*wire.receive(_take))
+        request = Message(*wire.receive(_take))

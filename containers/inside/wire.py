@@ -22,7 +22,7 @@ _PREFIX = struct.Struct(">4sII")
 
 
 class Garbled(ValueError):
-    """What came is no frame."""
+    """Input that is no frame."""
 
 
 def opening(header: dict[str, Any], body_bytes: int) -> bytes:

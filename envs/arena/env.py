@@ -38,7 +38,7 @@ class ArenaEnv(TextEnv):
     """
 
     instructions = (
-        "You play the game that the first message explains. Each of your actions is one move, written as it says there."
+        "Play the game that the first message explains. Each action is one move, in the form that the message gives."
     )
     max_turns = 100
     part_names = ()
@@ -96,7 +96,7 @@ class ArenaEnv(TextEnv):
         return end(f"{text}\n{state.game_info[0].get('reason') or ''}".strip(), outcome=float(reward))
 
     def _heard(self) -> str:
-        """What the game has said since the last move, without that move."""
+        """Text of the game since the last move, without that move."""
         _, messages = self._game.get_observation()
         of_player = textarena.ObservationType.PLAYER_ACTION
         return "\n\n".join(text.strip() for _, text, kind in messages if kind is not of_player)

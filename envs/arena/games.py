@@ -1,4 +1,4 @@
-"""Which games of textarena are played, and why others are not.
+"""Games of textarena that are played, and the reasons against the others.
 
 Source: the package textarena 0.7.4. Each game named here was read: it talks to nobody, runs nothing that a player
 writes, draws from Python's random state alone, and ends as it says.

@@ -17,7 +17,7 @@ from manyturn.envs.contract.turn import Turn
 
 @dataclass(frozen=True)
 class RangeLevel:
-    """How many numbers there are, up to where the range may be shifted, and how many guesses are allowed."""
+    """Level of the game: size of the range, its largest shift, and the number of guesses."""
 
     size: int
     highest: int
@@ -61,8 +61,8 @@ class GuessNumber(TextEnv):
     """
 
     instructions = (
-        "Guess the number. After each wrong guess you are told whether it was too low or too high. "
-        "You have few guesses, so halve what is left. Command: guess NUMBER."
+        "Guess the number. After each wrong guess you learn whether it was too low or too high. You have few "
+        "guesses, so halve the remaining range. Command: guess NUMBER."
     )
     part_names = ()
     levels = LEVELS
@@ -89,7 +89,7 @@ class GuessNumber(TextEnv):
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._low, self._high, self._secret = (task.params[name] for name in ("low", "high", "secret"))
         self._range = (self._low, self._high)
-        return f"I think of a number from {self._low} to {self._high}."
+        return f"I am thinking of a number from {self._low} to {self._high}."
 
     def respond(self, action: str) -> Turn:
         low, high = self._range

@@ -187,7 +187,7 @@ class Maze(TextEnv):
             kind = "Locked" if self._is_locked(room) else "Known exits" if room in self._visited else "New exits"
             ways[kind].append(way)
         text = f"The {self._colours[self._room]} room."
-        text += "".join(f" {kind}: {', '.join(found)}." for kind, found in ways.items() if found)
+        text += "".join(f" {kind}: {', '.join(names)}." for kind, names in ways.items() if names)
         if self._key_room == self._room and not self._has_key:
             text += " Here: key."
         if self._room == self._gold:

@@ -20,10 +20,11 @@ from manyturn.envs.tools.tool import ToolError
 from manyturn.envs.tools.toolset import Toolset
 
 INSTRUCTIONS = (
-    "Compute what is asked for; a % b is the remainder of a divided by b. You have a Python interpreter without "
-    "a network; print what you want to see. What a cell defines is there in later ones, as in a notebook: before each "
-    "cell, the earlier ones run again, unseen, so seed what is random. A cell that raises or is stopped is undone. All "
-    f"cells together have {SECONDS} seconds. Then answer with the number; you have one answer."
+    "Compute the number that the task asks for; a % b is the remainder of a divided by b. You have a Python "
+    "interpreter without a network; print what you want to see. Definitions persist between cells, as in a "
+    "notebook. Earlier cells run again before each new one, with their output hidden, so seed random generators. "
+    f"A cell that raises or is stopped is undone. All cells share {SECONDS} seconds. Then answer with the number; "
+    "you have one answer."
 )
 _NUMBER = re.compile(r"\d{1,18}")
 _WHOLE = re.compile(r"[+-]?\d{1,40}")
@@ -170,6 +171,6 @@ class Work:
         """
         text = str(value).strip()
         if not _WHOLE.fullmatch(text):
-            raise ToolError(f"{text!r:.80} is no whole number: answer with digits alone")
+            raise ToolError(f"{text!r:.80} is not an integer: answer with digits only")
         self.given = int(text)
         return ""

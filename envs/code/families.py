@@ -80,7 +80,7 @@ KNOWN = (
     ),
     Family(
         solutions.divisor_count,
-        "how many of the {n} whole numbers that follow {start} have exactly {d} divisors and a sum of digits that is "
+        "how many of the {n} whole numbers that follow {start} have exactly {d} divisors and a digit sum "
         "divisible by {s}",
         *(1_000, 4_000),
         lambda draws: {
@@ -102,21 +102,22 @@ KNOWN = (
     ),
     Family(
         solutions.circle,
-        "the last one left of {n} people in a circle, numbered from 1, when counting begins with number {s}, every "
-        "{k}th leaves, and counting goes on with the next",
+        "the last one left of {n} people in a circle, numbered from 1, when counting begins with number {s}, "
+        "every {k}th person leaves, and counting continues with the next person",
         *(200, 2_000, lambda draws: {"k": draws.between(3, 150), "s": draws.between(1, 150)}),
     ),
     Family(
         solutions.queue,
-        "the minute in which the last of {n} customers is done, where {counters} counters are free from minute 0, "
-        f"{_X}, customer i = 1, 2, ... comes x(i) mod 7 minutes after the one before (the first: after minute 0), goes "
-        "to the counter that is free first, in the order of arrival, and takes 1 + (x(i) mod 11) minutes there",
+        "the minute in which the last of {n} customers is served, where {counters} counters are free from minute 0, "
+        f"{_X}, customer i = 1, 2, ... arrives x(i) mod 7 minutes after the previous one (the first: after minute "
+        "0), goes to the counter that is free earliest, in order of arrival, and takes 1 + (x(i) mod 11) minutes "
+        "there",
         *(500, 4_000, lambda draws: _generator(draws) | {"counters": draws.between(2, 4)}),
     ),
     Family(
         solutions.digit_row,
-        "how often {pattern} stands in the row of digits that results from writing {n} whole numbers one behind the "
-        "other, beginning with {start}; what overlaps counts, too",
+        "how often {pattern} occurs in the digits of {n} consecutive whole numbers written one after another, "
+        "beginning with {start}; overlapping occurrences count",
         *(1_000, 8_000),
         lambda draws: {
             "start": draws.between(10, 9_999),
@@ -125,17 +126,17 @@ KNOWN = (
     ),
     Family(
         solutions.palindromes,
-        "how many substrings of at least 3 letters are palindromes, counted at each place where they stand, in the "
-        "text of {n} letters whose letter i = 1, 2, ... is letter number floor(x(i) / 7) mod 4, counted from 0, of "
+        "how many substrings of at least 3 letters are palindromes, counting every occurrence, in the text of "
+        "{n} letters whose letter i = 1, 2, ... is letter number floor(x(i) / 7) mod 4, counted from 0, of "
         f"{{letters}}, where {_X}",
         *(500, 4_000, _letters),
     ),
     Family(
         solutions.stock,
-        "everything that is in store after {n} days, plus everything that was asked for in vain, where each row tells "
-        "of goods, how much of them is in store at first, every how many days as much is added again (in the morning "
-        "of day 3, 6, 9 ... for 3), and how much is asked for daily at noon, which is handed out if there is enough "
-        "and asked for in vain if not: {rows}",
+        "the total stock after {n} days plus the total unmet demand, where each row has the name of a good, its "
+        "initial stock, the number of days between deliveries of that initial amount (3: the mornings of days 3, "
+        "6, 9 ...), and the daily demand at noon, which is met in full if the stock suffices and otherwise "
+        "counts in full as unmet: {rows}",
         *(30, 300, _rows),
     ),
 )
@@ -144,7 +145,7 @@ UNSEEN = (
         solutions.ant,
         "the number of black cells after {n} steps of an ant on a torus of {width} by {height} cells, all white at "
         "first, that starts at column {x} and row {y} facing up (rows count downwards); in each step it turns right on "
-        "a white cell and left on a black one, changes the colour of the cell, and goes one cell ahead",
+        "a white cell and left on a black one, changes the colour of the cell, and moves one cell ahead",
         *(1_000, 9_000),
         lambda draws: {
             **{"width": draws.between(12, 60), "height": draws.between(12, 60)},
@@ -153,8 +154,8 @@ UNSEEN = (
     ),
     Family(
         solutions.coins,
-        "the remainder, when divided by {m}, of the number of ways to pay {n} with coins of {values}, of which there "
-        "are as many as one likes and whose order does not matter",
+        "the remainder, when divided by {m}, of the number of ways to pay {n} with coins of {values}, each "
+        "usable any number of times, where order does not matter",
         *(500, 3_000),
         lambda draws: {
             "values": [draws.between(low, low + 8) for low in (2, 11, 20, 30)],

@@ -1,4 +1,4 @@
-"""What stands before the cells in the program that a sandbox's Python (3.8 or later) runs; see ``session.py``.
+"""Prologue of the program that a sandbox's Python (3.8 or later) runs before the cells; see ``session.py``.
 
 Its argument is how many of the cells ran before; their output goes nowhere. A call of ``_ended`` follows each cell.
 File descriptor 3 gets a dot when the program begins, and one for each cell that has ended.

@@ -30,7 +30,7 @@ _ENVIRON = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCO
 
 
 class Shown(NamedTuple):
-    """What came of a cell.
+    """Result of a cell.
 
     Attributes:
         text: its output, bounded, or what went wrong.
@@ -61,7 +61,7 @@ class Session:
         if len(cell) > LONGEST:
             raise ToolError(f"the cell has {len(cell):,} characters: use at most {LONGEST:,}")
         if "\0" in cell:
-            raise ToolError("a cell has no NUL characters")
+            raise ToolError("a cell cannot contain NUL characters")
         parts = [_PROLOGUE, *(f"{text}\n_ended()\n" for text in (*self.cells, cell))]
         ran = self._ran("".join(parts))
         begun, ended = bool(ran.report), len(ran.report) - 1
@@ -69,15 +69,17 @@ class Session:
             self.cells.append(cell)
             return Shown(bounded(ran.output.rstrip("\n")) or "[no output]", True)
         if ran.timed_out or ran.status == _OUT_OF_TIME:
-            told = f"[stopped: the cells of the session have {self._seconds} s together; this one is undone]"
+            remark = f"[stopped: all cells of the session share {self._seconds} s; this cell is undone]"
         elif ran.status == _KILLED:
-            told = "[killed: too much memory or time; this cell is undone]"
+            remark = "[killed: too much memory or time; this cell is undone]"
         elif begun and ended < len(self.cells):
-            told = f"[cell {ended + 1} did not run again as before: the session begins anew, without any cell]"
+            remark = (
+                f"[cell {ended + 1} gave a different result when it ran again: the session restarts without any cell]"
+            )
             self.cells.clear()
         else:
-            told = "[this cell is undone]"
-        return Shown(bounded(f"{_placed(ran.output, parts).rstrip()}\n{told}".lstrip("\n")), False)
+            remark = "[this cell is undone]"
+        return Shown(bounded(f"{_placed(ran.output, parts).rstrip()}\n{remark}".lstrip("\n")), False)
 
     def _ran(self, program: str) -> Ran:
         limits = f"ulimit -c 0 -v {int(self._engine.limits.memory_mb * 1024 * _MEMORY_SHARE)}"

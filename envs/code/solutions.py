@@ -1,4 +1,4 @@
-"""What has to be computed. An expert hands in the text of these functions, so each stands alone."""
+"""Functions to compute. An expert hands in their text, so each one is self-contained."""
 
 
 def prime_sum(n, m, r):

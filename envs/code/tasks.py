@@ -42,7 +42,7 @@ def _params(family: Family, split: str, draws: Draws) -> Params:
 
 
 def question(params: Mapping[str, Any]) -> str:
-    """What is asked, in words."""
+    """Question in words."""
     lines = []
     for place, (name, fixed) in enumerate(params["steps"]):
         family, letter = FAMILIES[name], _LETTERS[place]
@@ -80,8 +80,8 @@ def cells(params: Mapping[str, Any]) -> list[str]:
 
 def answer(params: Mapping[str, Any]) -> int:
     """The result of the last thing. It takes some milliseconds."""
-    n, found = params["n"], 0
+    n, value = params["n"], 0
     for place, (name, fixed) in enumerate(params["steps"]):
         family = FAMILIES[name]
-        found = family.solve(family.low + found % family.span if place else n, **fixed)
-    return found
+        value = family.solve(family.low + value % family.span if place else n, **fixed)
+    return value

@@ -51,7 +51,7 @@ Status = Literal["passed", "warning", "failed", "skipped"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found.
+    """Finding of one check.
 
     Attributes:
         check: its name.
@@ -143,19 +143,19 @@ def check(
         UnknownEnv, UnknownArgument: there is no such environment, or its constructor does not take an argument.
         NamesakeError: a file next to it has the name of another module.
     """
-    for wanted in only or ():
-        if wanted not in NAMES:
-            raise ValueError(unknown("check", wanted, NAMES))
+    for chosen_name in only or ():
+        if chosen_name not in NAMES:
+            raise ValueError(unknown("check", chosen_name, NAMES))
     if samples < 1:
         raise ValueError(f"samples must be at least 1, not {samples}")
     if timeout <= 0:
         raise ValueError(f"timeout = {timeout} must be above 0")
-    chosen = [known for known in NAMES if known in ("made", "close", "processes") or only is None or known in only]
-    name, found = env_name(env), list[Finding]()
+    chosen = [each for each in NAMES if each in ("made", "close", "processes") or only is None or each in only]
+    name, findings = env_name(env), list[Finding]()
     hello = hello_of(name, kwargs)
 
     def note(finding: Finding) -> None:
-        found.append(finding)
+        findings.append(finding)
         on_finding(finding)
 
     work = Errand(examined, (hello["name"], hello["kwargs"], samples, seed, timeout, chosen), hello, timeout)
@@ -164,14 +164,14 @@ def check(
             for values in work:
                 note(Finding(**values))
     except ErrandLost as lost:
-        begun, *rest = [known for known in chosen if known not in {finding.check for finding in found}]
+        begun, *rest = [each for each in chosen if each not in {finding.check for finding in findings}]
         note(Finding(begun, "failed", _one_line(str(lost))))
         for other in rest:
             note(Finding(other, "skipped", f"not tried, since {begun!r} ended the process", same_as=begun))
-        return Report(name, tuple(found))
-    if found[0].status == "passed":
+        return Report(name, tuple(findings))
+    if findings[0].status == "passed":
         note(_left_behind(work.left))
-    return Report(name, tuple(found))
+    return Report(name, tuple(findings))
 
 
 def examined(
@@ -226,8 +226,8 @@ def _run(name: str, subject: Subject, reasons: dict[str, str]) -> Finding:
     except EnvError as error:
         return _failed(name, str(error), error, reasons)
     except (Exception, SystemExit) as error:
-        told = what_and_where(error)
-        return _failed(name, told[2:] if told.startswith(": ") else f"it raised{told}", error, reasons)
+        message = what_and_where(error)
+        return _failed(name, message[2:] if message.startswith(": ") else f"it raised{message}", error, reasons)
 
 
 def _failed(

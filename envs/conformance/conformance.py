@@ -35,8 +35,8 @@ def made(subject: Subject) -> Result:
     load_plugins()
     kind = type(subject.host.env.unwrapped).__name__
     lacks = offered(subject.host.env, "lacks")
-    known = f"a foreign Gymnasium environment{f'; {lacks}' if lacks else ''}"
-    return f"{kind}, {'a TextEnv' if subject.text_env else known}", {}
+    description = f"a foreign Gymnasium environment{f'; {lacks}' if lacks else ''}"
+    return f"{kind}, {'a TextEnv' if subject.text_env else description}", {}
 
 
 def turns(subject: Subject) -> Result:
@@ -46,7 +46,7 @@ def turns(subject: Subject) -> Result:
 
 
 def spaces(subject: Subject) -> Result:
-    """What the environment says, lists and expects lies within its spaces."""
+    """Observations, commands and the expert's actions lie within the spaces."""
     env = subject.host.env
     try:
         for played in subject.whim_episodes:
@@ -70,8 +70,8 @@ def gymnasium_checker(subject: Subject) -> Result:
     env = subject.fresh().env.unwrapped
     if env.spec is None:
         env.spec = EnvSpec("Checked-v0", entry_point=partial(make, subject.name), kwargs=dict(subject.kwargs))
-    for asked in ("reset", "step"):
-        setattr(env, asked, _beating(getattr(env, asked)))
+    for method in ("reset", "step"):
+        setattr(env, method, _beating(getattr(env, method)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

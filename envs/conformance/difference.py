@@ -1,4 +1,4 @@
-"""Where two plays of one episode part ways, in words."""
+"""First difference between two plays of one episode, in words."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -124,7 +124,7 @@ class Subject:
 
     @cached_property
     def turn_seconds(self) -> float:
-        """What an answer takes, once the first has been given: that may load what all episodes share."""
+        """Seconds of an answer after the first one, which may load data that all episodes share."""
         host, [task, *_] = self.fresh(), [task for split in self.host.splits for task in self.some_tasks(1, split)]
         step = host.reset(task, self.seed)
         began = time.monotonic()
@@ -141,9 +141,9 @@ class Subject:
         return max(2, min(LONGEST, int(_EPISODE_SECONDS / self.turn_seconds))) if self.is_slow else LONGEST
 
     def shortened(self, count: int) -> str:
-        """What is said of episodes that were fewer than asked for, since turns are slow."""
-        asked = sum(min(self.samples, len(self.host.tasks(split))) for split in self.host.splits)
-        return f"{count} of {asked} episodes, since turns are slow" if count < asked else ""
+        """Remark on episodes that were fewer than requested because turns are slow."""
+        requested = sum(min(self.samples, len(self.host.tasks(split))) for split in self.host.splits)
+        return f"{count} of {requested} episodes, since turns are slow" if count < requested else ""
 
     def many_tasks(self, split: str) -> list[Task]:
         """The tasks of a split, or many of them."""
@@ -183,12 +183,12 @@ class Subject:
 
     def _episodes(self, split: str, policy: Policy) -> list[ProbedEpisode]:
         """As many as were asked for, or as the time allows, but one."""
-        stop, found = time.monotonic() + _POLICY_SECONDS, list[ProbedEpisode]()
+        stop, episodes = time.monotonic() + _POLICY_SECONDS, list[ProbedEpisode]()
         for task in self.some_tasks(self.samples, split):
-            found.append(self.play(task, policy))
+            episodes.append(self.play(task, policy))
             if self.is_slow and time.monotonic() > stop:
                 break
-        return found
+        return episodes
 
     @cached_property
     def whim_episodes(self) -> list[ProbedEpisode]:

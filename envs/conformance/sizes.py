@@ -97,7 +97,7 @@ def pace(subject: Subject) -> tuple[_Clock, _Clock, int, int]:
 
 
 def speed(subject: Subject) -> Result:
-    """How fast it is, and whether it computes or waits."""
+    """Speed of an environment, split into computing and waiting."""
     reset, step, resets, turns = pace(subject)
     ms = step.seconds / turns * 1e3
     figures = {"turns/s": turns / step.seconds, "turn ms": ms, "reset ms": reset.seconds / resets * 1e3}

@@ -13,7 +13,7 @@ SAY_SUCCESS = "put 'success' into info at the end, or set success_above on the c
 
 
 def success(subject: Subject) -> Result:
-    """Which rule says that the goal was reached."""
+    """Rule of success: the way an environment says that the goal was reached."""
     if subject.host.foreign is None:
         return "as self.succeed() and self.fail() say", {}
     for _ in subject.all_episodes():  # the last one's end is remembered
@@ -25,10 +25,10 @@ def success(subject: Subject) -> Result:
 
 
 def _rate(episodes: list[ProbedEpisode]) -> float:
-    known = [played.success for played in episodes if played.success is not None]
-    if not known:
+    verdicts = [played.success for played in episodes if played.success is not None]
+    if not verdicts:
         raise Skip(f"success is not known: {SAY_SUCCESS}")
-    return sum(known) / len(known)
+    return sum(verdicts) / len(verdicts)
 
 
 def expert(subject: Subject) -> Result:
@@ -48,7 +48,7 @@ def expert(subject: Subject) -> Result:
 
 
 def _is_never_paid(subject: Subject) -> bool:
-    """Whether no end of the expert's counts as a success by its rewards, which is how plain environments are judged."""
+    """True if no ending of the expert counts as a success by its rewards, as plain environments are judged."""
     ends = [played.steps[-1] for many in subject.expert_episodes.values() for played in many]
     foreign = subject.host.foreign
     judged = foreign is not None and foreign.success_by is None
@@ -82,7 +82,7 @@ def leak(subject: Subject) -> Result:
     short = [played for played in episodes if len(played.answer or "") <= _SHORT]
     by_chance = [(played, turn) for played, turn in leaks if len(played.answer or "") <= _SHORT]
     if len(by_chance) <= _OFTEN * len(short):
-        leaks = [found for found in leaks if found not in by_chance]
+        leaks = [leak for leak in leaks if leak not in by_chance]
     if leaks:
         played, turn = leaks[0]
         raise Fault(f"task {played.task.id}, turn {turn}: the observation contains {played.answer!r}")

@@ -10,10 +10,10 @@ from manyturn.envs.contract.task_faults import id_fault, overlap_fault
 
 def splits(subject: Subject) -> Result:
     """No problem belongs to two splits."""
-    found = {split: subject.many_tasks(split) for split in subject.host.splits}
-    if fault := overlap_fault(found):
+    tasks_of = {split: subject.many_tasks(split) for split in subject.host.splits}
+    if fault := overlap_fault(tasks_of):
         raise Fault(fault)
-    return "tasks compared by content", {split: float(len(tasks)) for split, tasks in found.items()}
+    return "tasks compared by content", {split: float(len(tasks)) for split, tasks in tasks_of.items()}
 
 
 def _plain(task: Task) -> None:
@@ -32,17 +32,17 @@ def tasks(subject: Subject) -> Result:
     drawn = {split: subject.many_tasks(split) for split in subject.host.splits}
     if fault := id_fault(drawn):
         raise Fault(fault)
-    found = 0
+    count = 0
     for split, listed in drawn.items():
         if not listed:
             raise Fault(f"split {split} has no tasks: leave it out of splits")
         if strays := [task for task in listed if task.split != split]:
-            told = f"task {strays[0].id} says that its split is {strays[0].split}"
-            raise Fault(f"{told}, but it is listed in split {split}")
+            message = f"task {strays[0].id} says that its split is {strays[0].split}"
+            raise Fault(f"{message}, but it is listed in split {split}")
         for task in listed[:: max(1, len(listed) // 20)]:
             _plain(task)
             again = other.find(task.id)
             if (again.id, again.split, again.content) != (task.id, task.split, task.content):
                 raise Fault(f"find({task.id!r}) returns another problem: a task must depend on its id alone")
-            found += 1
-    return f"{found} tasks found again by id in another instance", {}
+            count += 1
+    return f"{count} tasks found again by id in another instance", {}

@@ -1,4 +1,4 @@
-"""What a check ends in other than passing: it returns what it saw, or raises one of these."""
+"""Verdicts of a check other than passing: it returns its observation, or raises one of these."""
 
 from collections.abc import Mapping
 

@@ -1,1 +1,1 @@
-"""What an environment is: tasks, turns, spaces, wrappers, registration, panels."""
+"""Contract of an environment: tasks, turns, spaces, wrappers, registration, panels."""

@@ -45,7 +45,7 @@ class NeedsSetup(ValueError):
 
 
 class OutsideLost(RuntimeError):
-    """What the environment needs outside of its own code is gone, such as a server: no fault of the environment's."""
+    """Loss of a resource outside the environment's code, for example a server: no fault of the environment's."""
 
 
 def register(id: str, entry_point: Any, **kwargs: Any) -> None:
@@ -56,11 +56,11 @@ def register(id: str, entry_point: Any, **kwargs: Any) -> None:
         entry_point: ``"package.module:Class"`` or the class.
         kwargs: passed to the class's constructor.
     """
-    known = gymnasium.registry.get(id)
-    if known is not None:
-        if known.entry_point == entry_point and known.kwargs == kwargs:
+    spec = gymnasium.registry.get(id)
+    if spec is not None:
+        if spec.entry_point == entry_point and spec.kwargs == kwargs:
             return
-        raise ValueError(f"{id} is registered already, as {known.entry_point}: choose another name or version")
+        raise ValueError(f"{id} is registered already, as {spec.entry_point}: choose another name or version")
     _registered.add(id)
     # TextEnv sees itself to reset before step; Gymnasium's wrapper for it would refuse a step after restore.
     gymnasium.register(id, entry_point, order_enforce=False, kwargs=kwargs)
@@ -88,13 +88,13 @@ def load_file(path: Path) -> ModuleType:
 def load_class(path: Path, name: str) -> type[gymnasium.Env]:
     """The class ``name`` of the Python file ``path``."""
     module = load_file(path)
-    found = getattr(module, name, None)
-    if not (isinstance(found, type) and issubclass(found, gymnasium.Env)):
-        known = _classes_of(module)
-        near = difflib.get_close_matches(name, known, n=1)
+    cls = getattr(module, name, None)
+    if not (isinstance(cls, type) and issubclass(cls, gymnasium.Env)):
+        classes = _classes_of(module)
+        near = difflib.get_close_matches(name, classes, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise UnknownEnv(f"{path} has no environment {name!r}; it defines {', '.join(known) or 'none'}{hint}")
-    return found
+        raise UnknownEnv(f"{path} has no environment {name!r}; it defines {', '.join(classes) or 'none'}{hint}")
+    return cls
 
 
 def _classes_of(module: ModuleType) -> list[str]:
@@ -117,23 +117,23 @@ def env_ids() -> list[str]:
 
 
 def is_file(name: str) -> bool:
-    """Whether a name is ``FILE.py:Class``, which runs the file."""
+    """True if a name is ``FILE.py:Class``, which runs the file."""
     file, colon, _ = name.rpartition(":")
     return bool(colon) and file.endswith(".py")
 
 
 def is_elsewhere(name: str) -> bool:
-    """Whether a name begins with a scheme, such as ``openenv:``, so that the environment is another project's."""
+    """True if a name begins with a scheme, for example ``openenv:``: the environment is another project's."""
     return name.partition(":")[0] in _PREFIXES
 
 
 def is_only_by_hand(name: str) -> bool:
-    """Whether a name runs a file or connects to an address, so that it must not come from data."""
+    """True if a name runs a file or connects to an address, so that it must not come from data."""
     return is_file(name) or name.endswith(".py") or (is_elsewhere(name) and name.partition(":")[0] not in _OF_PACKAGES)
 
 
 def _elsewhere(name: str) -> Callable[..., Any]:
-    """What makes the environment that a scheme names. Raises ImportError that names the extra to install."""
+    """Constructor of the environments of a scheme. Raises ImportError that names the extra to install."""
     prefix, _, rest = name.partition(":")
     try:
         return partial(load_env_creator(_PREFIXES[prefix]), rest)
@@ -156,7 +156,7 @@ def make(name: str, **kwargs: Any) -> gymnasium.Env:
 
 
 def maker_of(name: str, args: Iterable[str]) -> Any:
-    """What makes an environment: its class, or a function. Raises UnknownEnv or UnknownArgument, as ``make`` would.
+    """Constructor of an environment: its class, or a function. Raises UnknownEnv or UnknownArgument, as ``make`` would.
 
     Args:
         args: names of the arguments that it is to be made with.
@@ -175,10 +175,10 @@ def _is_no_id(name: str) -> bool:
 def unknown_env(name: str) -> UnknownEnv:
     """The error for a name that is no environment, with those that were probably meant."""
     if name.endswith(".py"):
-        known = [f"{name}:{cls}" for cls in _classes_written_in(Path(name))]
-        if not known:
+        names = [f"{name}:{cls}" for cls in _classes_written_in(Path(name))]
+        if not names:
             return UnknownEnv(f"{name} defines no environment: write a class that extends manyturn.TextEnv")
-        return UnknownEnv(f"{name} is a file: name its class, {' or '.join(known)}")
+        return UnknownEnv(f"{name} is a file: name its class, {' or '.join(names)}")
     word = re.sub(r"-v\d+$", "", name.rpartition("/")[2]).lower()
     load_plugins()
     specs = gymnasium.registry.items()
@@ -187,7 +187,7 @@ def unknown_env(name: str) -> UnknownEnv:
     near = [id for id in ids if len(word) > 2 and word in words[id]]
     # By the words alone: versions are alike everywhere, and would make any two ids seem close.
     close = difflib.get_close_matches(word, set(words.values()), n=3, cutoff=0.7)
-    near += [id for found in close for id in ids if words[id] == found and id not in near]
+    near += [id for near_word in close for id in ids if words[id] == near_word and id not in near]
     hint = f"did you mean {', '.join(near[:5])}? manyturn envs" if near else "manyturn envs"
     return UnknownEnv(
         f"no environment {name!r}; {hint} lists the ids of manyturn and of installed plugins (docs/plugins.md); a file "
@@ -197,23 +197,23 @@ def unknown_env(name: str) -> UnknownEnv:
 
 def _check_arguments(name: str, maker: Any, given: Iterable[str]) -> None:
     """Raise UnknownArgument for an argument that the constructor does not take."""
-    known = arguments_of(maker)
+    arguments = arguments_of(maker)
     for argument in given:
-        if known is not None and argument not in known:
-            raise UnknownArgument(f"{name} takes no argument {argument!r}; it takes {', '.join(known) or 'none'}")
+        if arguments is not None and argument not in arguments:
+            raise UnknownArgument(f"{name} takes no argument {argument!r}; it takes {', '.join(arguments) or 'none'}")
 
 
 def arguments_of(maker: Any) -> tuple[str, ...] | None:
     """Names that a constructor takes, those of ``**name: Unpack[TypedDict]`` among them; None if it takes any."""
-    known: list[str] = []
+    names: list[str] = []
     for parameter in inspect.signature(maker).parameters.values():
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
-            known.append(parameter.name)
+            names.append(parameter.name)
         elif get_origin(parameter.annotation) is Unpack:
-            known.extend(get_type_hints(get_args(parameter.annotation)[0]))
+            names.extend(get_type_hints(get_args(parameter.annotation)[0]))
         else:
             return None
-    return tuple(known)
+    return tuple(names)
 
 
 def guarded_arguments(name: str, args: Mapping[str, Any]) -> list[str]:
@@ -237,7 +237,7 @@ def guarded_arguments(name: str, args: Mapping[str, Any]) -> list[str]:
 
 
 def _maker(name: str) -> Any:
-    """What makes the environment: its class, or a function."""
+    """Constructor of the environment: its class, or a function."""
     file, _, cls = name.rpartition(":")
     if is_file(name):
         return load_class(Path(file).resolve(), cls)

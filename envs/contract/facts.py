@@ -1,4 +1,4 @@
-"""What an environment can say about itself before an episode is played; the seats of a run have it."""
+"""Facts about an environment before an episode is played; the seats of a run have them."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -16,37 +16,37 @@ class EnvFacts(Protocol):
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Who acts in an episode; one name where it has one role."""
+        """Roles of an episode; a single name where it has one."""
         ...
 
     @property
     def instructions(self) -> str:
-        """What an agent is told once, the tools that it may call among it."""
+        """Instructions that an agent reads once, with the tools it may call."""
         ...
 
     @property
     def has_expert(self) -> bool:
-        """Whether it can be asked for an expert's next action."""
+        """True if it has an expert."""
         ...
 
     @property
     def has_answer(self) -> bool:
-        """Whether resets can give the true answer."""
+        """True if resets can give the true answer."""
         ...
 
     @property
     def has_admissible(self) -> bool:
-        """Whether turns can list their admissible commands."""
+        """True if turns can list their admissible commands."""
         ...
 
     @property
     def has_progress(self) -> bool:
-        """Whether turns can report their progress."""
+        """True if turns can report their progress."""
         ...
 
     @property
     def has_anchor_text(self) -> bool:
-        """Whether situations have a text, by which similar ones can be recognised."""
+        """True if situations have a text, by which similar ones can be recognised."""
         ...
 
     @property
@@ -61,7 +61,7 @@ class EnvFacts(Protocol):
 
     @property
     def lists_parts(self) -> bool:
-        """Whether ``part_names`` names every part that a turn can earn besides the outcome."""
+        """True if ``part_names`` names every part that a turn can earn besides the outcome."""
         ...
 
     def tasks(self, split: str) -> Sequence[Task]:

@@ -32,23 +32,23 @@ def make_importable(file: Path) -> None:
 
 def source_files(file: Path) -> list[Path]:
     """A file, then the files of its neighbours that it imports, directly or through each other, by name."""
-    found = {file: None}
+    files = {file: None}
     for neighbour in sorted(_neighbours(file).values()):
         package = neighbour.name == "__init__.py"
-        found |= dict.fromkeys(sorted(neighbour.parent.rglob("*.py")) if package else [neighbour])
-    return list(found)
+        files |= dict.fromkeys(sorted(neighbour.parent.rglob("*.py")) if package else [neighbour])
+    return list(files)
 
 
 def _neighbours(file: Path) -> dict[str, Path]:
     """Name -> file in the same folder, of what a file imports and what these import; a package by its __init__.py."""
-    found, to_read = dict[str, Path](), [file]
+    modules, to_read = dict[str, Path](), [file]
     while to_read:
-        for name in _imported(to_read.pop()) - found.keys():
+        for name in _imported(to_read.pop()) - modules.keys():
             places = (file.parent / name / "__init__.py", file.parent / f"{name}.py")
             if (there := next((place for place in places if place.is_file()), None)) is not None:
-                found[name] = there
+                modules[name] = there
                 to_read.append(there)
-    return found
+    return modules
 
 
 def _imported(file: Path) -> set[str]:

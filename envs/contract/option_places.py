@@ -1,4 +1,4 @@
-"""Where the options of a configuration are: one place for each field, section by section."""
+"""Places of the options in a configuration: one for each field, section by section."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple, get_args

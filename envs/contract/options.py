@@ -27,12 +27,12 @@ class OnlyWith:
         self.switch, self.values, self.may_wait = switch, values, may_wait
 
     def __str__(self) -> str:
-        said = (f"{self.switch} unset" if value is None else f"{self.switch} = {value!r}" for value in self.values)
-        return " or ".join(said) or self.switch
+        settings = (f"{self.switch} unset" if value is None else f"{self.switch} = {value!r}" for value in self.values)
+        return " or ".join(settings) or self.switch
 
     @property
     def fix(self) -> str:
-        """What to do where the option was given and does nothing."""
+        """Fix where the option was given and does nothing."""
         return "leave one of the two out" if None in self.values else "set that as well, or leave it out"
 
     def is_off(self, options: "Options") -> bool:
@@ -47,7 +47,7 @@ class OnlyWith:
 
 
 class Parts(Protocol):
-    """What a part of a configuration is chosen from; a ``Registry``."""
+    """Registry that a section of a configuration is chosen from."""
 
     kind: str
 
@@ -57,7 +57,7 @@ class Parts(Protocol):
 
 
 class _OneLine(type(BaseModel)):
-    """What is made in Python is refused in one line too."""
+    """Refuse objects made in Python in one line too."""
 
     if not TYPE_CHECKING:  # a type checker goes by the fields
 
@@ -95,8 +95,8 @@ class Options(BaseModel, metaclass=_OneLine):
     def no_option(cls, key: str) -> str:
         """Message about a key that is no option: those in sections that have the name, or that it describes."""
         what = f"{cls.__name__.removesuffix('Config')} option"
-        if found := list(itertools.islice(_meant(cls, key), 4)):
-            return f"unknown {what} {key!r}; did you mean {' or '.join(found)}?"
+        if places := list(itertools.islice(_meant(cls, key), 4)):
+            return f"unknown {what} {key!r}; did you mean {' or '.join(places)}?"
         return unknown(what, key, cls.model_fields)
 
     @field_validator("*", mode="before")
@@ -131,9 +131,9 @@ class Options(BaseModel, metaclass=_OneLine):
         """The same with other values for whatever was not set; it still counts as not set."""
         checked = type(self).model_validate(dict(defaults), context=UNFINISHED)
         new = {name: getattr(checked, name) for name in defaults if name not in self.model_fields_set}
-        found = self.model_copy(update=new)
-        found.model_fields_set.difference_update(new)
-        return found
+        options = self.model_copy(update=new)
+        options.model_fields_set.difference_update(new)
+        return options
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         """Why these options cannot work in a run, or do nothing there, in one line with the fix; None where they work.
@@ -150,8 +150,8 @@ class Options(BaseModel, metaclass=_OneLine):
 
 def sections_in(annotation: Any) -> list[type[Options]]:
     """The classes of options that an annotation names."""
-    found = [annotation] if isinstance(annotation, type) and issubclass(annotation, Options) else []
-    return found + [section for argument in get_args(annotation) for section in sections_in(argument)]
+    types = [annotation] if isinstance(annotation, type) and issubclass(annotation, Options) else []
+    return types + [section for argument in get_args(annotation) for section in sections_in(argument)]
 
 
 def _meant(kind: type[Options], key: str, above: str = "", usual: Options | None = None) -> Iterator[str]:
@@ -172,13 +172,13 @@ def _meant(kind: type[Options], key: str, above: str = "", usual: Options | None
 
 
 def parts_of(markers: Iterable[Any]) -> Parts | None:
-    """What a part is chosen from, by the markers of its field; None for any other field."""
+    """Registry that a field is chosen from, by its markers; None for any other field."""
     owners = (getattr(getattr(marker, "func", None), "__self__", None) for marker in markers)
     return next((owner for owner in owners if hasattr(owner, "completed")), None)
 
 
 def said(options: Options) -> dict[str, Any]:
-    """What was set of options, as plain values; the name of a part always.
+    """Options that were set, as plain values; the name of a part always.
 
     >>> class Door(Options):
     ...     colour: str = "red"
@@ -186,10 +186,10 @@ def said(options: Options) -> dict[str, Any]:
     >>> said(Door(height=2.5))
     {'height': 2.5}
     """
-    found = {name: getattr(options, name) for name in type(options).model_fields if name in options.model_fields_set}
+    plain = {name: getattr(options, name) for name in type(options).model_fields if name in options.model_fields_set}
     if "name" in type(options).model_fields:
-        found = {"name": getattr(options, "name"), **found}  # noqa: B009  only parts have one
-    return {name: said(value) if isinstance(value, Options) else value for name, value in found.items()}
+        plain = {"name": getattr(options, "name"), **plain}  # noqa: B009  only parts have one
+    return {name: said(value) if isinstance(value, Options) else value for name, value in plain.items()}
 
 
 def idle(options: Options) -> dict[str, OnlyWith]:
@@ -223,7 +223,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
 
 
 def one_line(error: ValidationError, *above: str) -> str:
-    """What is wrong, in one line: each entry by its place, below the sections ``above``."""
+    """Error in one line: each entry by its place, below the sections ``above``."""
     lines = []
     for problem in error.errors():
         place = ".".join(map(str, (*above, *problem["loc"])))

@@ -64,7 +64,7 @@ class Panel:
     def find(self, tasks: Sequence[Task]) -> list[Task]:
         """The panel's N tasks, taken from an environment's tasks of the split; raises PanelError if they changed."""
         finder = getattr(tasks, "find", None) or {task.id: task for task in tasks}.get
-        found = []
+        chosen = []
         for task_id, content in zip(self.tasks, self.contents, strict=True):
             task = finder(task_id)
             if task is None or task.content != content:
@@ -74,8 +74,8 @@ class Panel:
                     f"{dict(self.args)} that the panel was made with, or make a new panel; results on it cannot be "
                     "compared with those on this one"
                 )
-            found.append(task)
-        return found
+            chosen.append(task)
+        return chosen
 
     def to_json(self) -> str:
         """The panel as text; ``from_json`` undoes it."""
@@ -90,7 +90,7 @@ class Panel:
         """Raises PanelError if the text is no panel, or its hash does not fit its tasks."""
         try:
             plain = json.loads(text)
-            version, known, args_known = plain["schema_version"], plain["hash"], plain.get("args_hash")
+            version, digest, args_known = plain["schema_version"], plain["hash"], plain.get("args_hash")
             ids, contents = zip(*plain["tasks"], strict=True)
             panel = cls(plain["env"], plain["split"], ids, contents, plain["args"])
         except (KeyError, TypeError, ValueError) as error:
@@ -99,9 +99,9 @@ class Panel:
             raise PanelError(f"this is not a panel: {type(error).__name__}: {error}") from error
         if version != _VERSION:
             raise PanelError(f"the panel has schema version {version}, this manyturn reads {_VERSION}")
-        if panel.hash != known:
+        if panel.hash != digest:
             raise PanelError(
-                f"{panel.id}: the tasks give the hash {panel.hash}, the file says {known}: it was edited. "
+                f"{panel.id}: the tasks give the hash {panel.hash}, the file says {digest}: it was edited. "
                 "Take the file from where it was made, or make a new panel"
             )
         if args_known is not None and _of_args(panel.args) != args_known:

@@ -1,4 +1,4 @@
-"""Where in an environment's own code something went wrong: file, line and function, as errors name them."""
+"""Place of an error in an environment's own code: file, line and function, as errors name them."""
 
 import inspect
 import os
@@ -25,12 +25,12 @@ def place_of(error: BaseException) -> str | None:
         return f"{Path(error.filename).name}, line {error.lineno}"
     steps = [step for step in traceback.walk_tb(error.__traceback__) if not _is_machinery(step[0])]
     own = [step for step in steps if not _is_library(step[0].f_code.co_filename)]
-    found = own or steps
-    return _written(found[-1][0].f_code, found[-1][1]) if found else None
+    frames = own or steps
+    return _written(frames[-1][0].f_code, frames[-1][1]) if frames else None
 
 
 def place_of_method(env: object, name: str) -> str | None:
-    """Where the class of an environment defines a method; None if that cannot be known."""
+    """File and line where the class of an environment defines a method; None if unknown."""
     method = inspect.unwrap(getattr(type(env), name, None) or (lambda: None))
     code = getattr(method, "__code__", None)
     return _written(code, code.co_firstlineno) if code is not None else None
@@ -44,7 +44,7 @@ def place_in(frame: FrameType | None) -> str | None:
 
 
 def is_of_file(error: BaseException) -> bool:
-    """Whether an error passed code of a ``FILE.py`` that was named as an environment."""
+    """True if an error passed through code of a ``FILE.py`` that was named as an environment."""
     return any(_name(frame).startswith(OF_A_FILE) for frame, _ in traceback.walk_tb(error.__traceback__))
 
 

@@ -24,8 +24,8 @@ def load_plugins() -> tuple[str, ...]:
     Returns:
         What is wrong with those that are broken.
     """
-    found = sorted(entry_points(group=PLUGINS), key=lambda point: point.name)
-    faults = tuple(fault for fault in map(_load, found) if fault is not None)
+    points = sorted(entry_points(group=PLUGINS), key=lambda point: point.name)
+    faults = tuple(fault for fault in map(_load, points) if fault is not None)
     for fault in faults:
         warnings.warn(f"{fault}. It is passed by: fix the package, or uninstall it", PluginWarning, stacklevel=2)
     return faults
@@ -37,7 +37,7 @@ def where_else() -> str:
 
 
 def _load(point: EntryPoint) -> str | None:
-    """What is wrong with a plugin, in one line; None if it has been loaded."""
+    """Error of a plugin in one line; None if it has been loaded."""
     try:
         loaded = point.load()
         if callable(loaded):

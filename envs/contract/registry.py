@@ -54,7 +54,7 @@ class Entry(NamedTuple):
 
 
 def _is_run_again(known: Callable[..., Any], function: Callable[..., Any]) -> bool:
-    """Whether a cell of a notebook defines once more what it has defined before."""
+    """True if a notebook cell defines the same name again."""
     return known.__module__ == function.__module__ == "__main__" and known.__qualname__ == function.__qualname__
 
 
@@ -76,9 +76,9 @@ class Registry(Generic[R]):
         name = _literal_name(config_type)
 
         def add(function: F) -> F:
-            if name in self._entries and not _is_run_again(known := self._entries[name].function, function):
+            if name in self._entries and not _is_run_again(earlier := self._entries[name].function, function):
                 raise ValueError(
-                    f"{self.kind} {name!r} is registered twice, by {known.__module__} and {function.__module__}: "
+                    f"{self.kind} {name!r} is registered twice, by {earlier.__module__} and {function.__module__}: "
                     "choose another name"
                 )
             self._entries[name] = Entry(config_type, function, remembers)
@@ -96,7 +96,7 @@ class Registry(Generic[R]):
         return sorted(name for name, entry in self._entries.items() if where is None or where(entry.config_type))
 
     def entry(self, name: str) -> Entry:
-        """What is registered under a name. Raises ValueError with the nearest names where nothing is."""
+        """Entry registered under a name. Raises ValueError with the nearest names where there is none."""
         self._load_package()
         if name not in self._entries:
             load_plugins()
@@ -168,12 +168,12 @@ class Registry(Generic[R]):
         if word in self._entries or difflib.get_close_matches(word, self._entries, n=1, cutoff=0.6):
             return table
         for name, entry in sorted(self._entries.items()):
-            found = entry.config_type.of_word(word)
-            if found is None or not table.keys() <= entry.config_type.model_fields.keys():
+            config = entry.config_type.of_word(word)
+            if config is None or not table.keys() <= entry.config_type.model_fields.keys():
                 continue
-            if twice := min(found.keys() & table.keys(), default=None):
+            if twice := min(config.keys() & table.keys(), default=None):
                 raise ValueError(f"{word!r} and {twice} = {table[twice]!r} say the same: give one of them")
-            return {**table, "name": name, **found}
+            return {**table, "name": name, **config}
         return table
 
     def _refuse_name_elsewhere(self, table: Any, options: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""Whose a reward part is: ``ROLE.PART`` is that role's, whoever's turn earned it; any other belongs to all.
+"""Owners of reward parts: ``ROLE.PART`` belongs to that role, whichever turn earned it; any other belongs to all.
 
 In metrics a part's name stands after ``PARTS``.
 """
@@ -9,7 +9,7 @@ PARTS = "parts/"
 
 
 def owner_of(part: str, roles: Collection[str]) -> tuple[str | None, str]:
-    """Whose part it is, None if it belongs to all, and what the owner calls it.
+    """Owner of the part, None if it belongs to all, and its name for the owner.
 
     >>> roles = ["buyer", "seller"]
     >>> owner_of("buyer.outcome", roles), owner_of("patience", roles), owner_of("buyer.outcome", ["agent"])

@@ -28,17 +28,17 @@ def looked_at(
     else:
         others = generator("sample", seed, split).integers(0, len(tasks), most // 2)
         numbers = list(dict.fromkeys([*range(most // 2), *map(int, others)]))
-    stop, found = time.monotonic() + _SECONDS, list[Task]()
+    stop, sample = time.monotonic() + _SECONDS, list[Task]()
     for number in numbers:
         on_task()
-        found.append(tasks[number])
+        sample.append(tasks[number])
         if time.monotonic() > stop:
             break
-    return found
+    return sample
 
 
 def id_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
-    """Which id names two problems, and the fix; None if none does.
+    """Message on an id that names two problems, with the fix; None if there is none.
 
     Args:
         tasks: split -> its tasks, as far as they are looked at.
@@ -47,8 +47,8 @@ def id_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
     "two tasks with the id 'train/0', both in train: an id names one problem, so number them"
     """
     first: dict[str, tuple[str, Task]] = {}
-    for split, found in tasks.items():
-        for task in found:
+    for split, of_split in tasks.items():
+        for task in of_split:
             where, other = first.setdefault(task.id, (split, task))
             if other.content != task.content:
                 places = f"both in {split}" if where == split else f"in {where} and in {split}"
@@ -57,7 +57,7 @@ def id_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
 
 
 def overlap_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
-    """Which problems belong to two splits by their content, and the fix; None if none do.
+    """Message on problems that belong to two splits by their content, with the fix; None if there are none.
 
     Args:
         tasks: split -> its tasks, as far as they are looked at.
@@ -68,8 +68,8 @@ def overlap_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
     """
     owner: dict[str, tuple[str, Task]] = {}
     shared: list[tuple[Task, Task]] = []
-    for split, found in tasks.items():
-        for task in found:
+    for split, of_split in tasks.items():
+        for task in of_split:
             first_split, first = owner.setdefault(task.content, (split, task))
             if first_split != split:
                 shared.append((task, first))

@@ -100,7 +100,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         return self.observation if type(self).anchor is TextEnv.anchor else None
 
     def progress(self) -> float | None:
-        """How much of the goal is reached, in [0, 1], or None if that is unknown."""
+        """Share of the goal that is reached, in [0, 1], or None if unknown."""
         return None
 
     def expert(self) -> str:
@@ -108,7 +108,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         raise Unsupported(f"{type(self).__name__} has no expert: override expert()")
 
     def role(self) -> str:
-        """Who reads the observation and acts next, one of ``roles``; it is ``info["role"]``.
+        """Role that reads the observation and acts next, one of ``roles``; it is ``info["role"]``.
 
         It is asked after ``begin`` and after each turn, and only where there are several roles.
         """
@@ -117,7 +117,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         )
 
     def notes(self) -> Mapping[str, Any]:
-        """What ``info`` says besides the stable keys, as plain values; for those who look at episodes."""
+        """Extra entries of ``info`` besides the stable keys, as plain values; for people who look at episodes."""
         return {}
 
     def measures(self) -> Mapping[str, float]:
@@ -214,9 +214,9 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         for split in self.splits:
             tasks = self.tasks(split)
             finder = getattr(tasks, "find", None)
-            found = finder(task_id) if finder else next((t for t in tasks if t.id == task_id), None)
-            if found is not None:
-                return found
+            task = finder(task_id) if finder else next((t for t in tasks if t.id == task_id), None)
+            if task is not None:
+                return task
         raise KeyError(
             f"{type(self).__name__} has no task {task_id!r}; env.tasks(split)[0].id shows what an id looks like"
         )

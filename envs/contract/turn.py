@@ -1,4 +1,4 @@
-"""What an environment answers to one action."""
+"""Answer of an environment to one action."""
 
 import math
 import numbers
@@ -71,7 +71,7 @@ def _check_part(name: str, value: Any) -> None:
 
 
 def too_large(reward: float) -> str:
-    """What is wrong with a reward beyond ``MOST_REWARD``, and what to do."""
+    """Error on a reward beyond ``MOST_REWARD``, with the fix."""
     return f"{reward:g}, and learning squares rewards in float32: divide it, so that it stays within {MOST_REWARD:g}"
 
 
@@ -90,7 +90,7 @@ def wrong_return(env: object, method: str, value: object, wanted: str, part: str
 
 
 def checked_actions(env: object, actions: Any) -> list[str]:
-    """What ``admissible()`` returned, if it is a list of texts. Raises ContractError."""
+    """Check that ``admissible()`` returned a list of texts, and return it. Raises ContractError."""
     # A set has another order in each process, and a text would be taken for a list of its letters.
     if not isinstance(actions, list | tuple):
         raise wrong_return(env, "admissible", actions, "a list of texts, or None where they cannot be listed")

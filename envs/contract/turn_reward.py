@@ -1,6 +1,6 @@
 """Turn-level rewards as Gymnasium wrappers: each adds or changes named parts of a turn's reward.
 
-Parts always sum to the reward. Recipes name wrappers: ``wrap(env, [{"name": "invalid_penalty", "coef": 0.1}])``. Each
+Parts always sum to the reward. Recipes name wrappers: ``wrap(env, [{"name": "turn_cost", "cost": 0.01}])``. Each
 is a file in ``wrappers/``; a plugin brings its own like this::
 
     class EarlyConfig(Named):
@@ -88,7 +88,7 @@ class TurnReward(gymnasium.Wrapper[str, str, str, str], abc.ABC):
         self.env.get_wrapper_attr("restore")(data)
 
 
-WRAPPERS: Registry[gymnasium.Env] = Registry("wrapper", "manyturn.envs.contract.wrappers", "manyturn.envs.tools.toolrl")
+WRAPPERS: Registry[gymnasium.Env] = Registry("wrapper", "manyturn.envs.contract.wrappers")
 
 
 def wrap(env: gymnasium.Env, wrappers: Iterable[Any]) -> gymnasium.Env:

@@ -50,8 +50,8 @@ class Commands:
         """Take in what a customer says."""
         self.read(text)
         for sort, pattern in _WORDS.items():
-            for found in pattern.findall(text):
-                self._note(sort, found)
+            for match in pattern.findall(text):
+                self._note(sort, match)
 
     def _note(self, sort: str, value: str) -> None:
         if value not in self._seen[sort]:
@@ -67,7 +67,7 @@ class Commands:
         return [*itertools.chain.from_iterable(self._calls), *self._closing]
 
     def save(self) -> dict[str, list[str]]:
-        """What was read, as plain values."""
+        """Parsed command as plain values."""
         return {sort: list(values) for sort, values in self._seen.items()}
 
     def load(self, seen: Mapping[str, Sequence[str]]) -> None:

@@ -61,10 +61,10 @@ class Counter(abc.ABC):
         return self._show("users", user_id)
 
     def close(self, answer: str = "done") -> str:
-        """End the work, once everything is done or refused.
+        """Close the ticket when every request is done or refused.
 
         Args:
-            answer: the figures that were asked for, and the rule, such as R4, of each request that was refused.
+            answer: the figures that the customer asked for, and the rule, such as R4, of each refused request.
         """
         return CLOSED
 
@@ -78,7 +78,7 @@ class Counter(abc.ABC):
         return {argument: key, **fields}
 
     def _show(self, table: str, key: str) -> Record:
-        """What an agent sees of a record. Raises ToolError if there is none."""
+        """Fields of a record that an agent sees. Raises ToolError if there is none."""
         record = self.store.find(table, key)
         return {name: record[name] for name in self._shown.get(table, record)}
 

@@ -1,4 +1,4 @@
-"""Who has requests: a ticket that says everything at once, or a customer who must be talked to."""
+"""Customers: a ticket that says everything at once, or a person to talk to."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from manyturn.envs.users.acts import Slot
 from manyturn.envs.users.agenda import AgendaOptions, AgendaUser, Goal
 from manyturn.envs.users.protocol import NOTHING, Heard, User
 
-WAIT = "Nobody reads this ticket's replies: call a tool, and close when you are done."
+WAIT = "This ticket takes no replies: call a tool, or call close when you are done."
 _IDENTITY = {"user": "customer id", "email": "email address", "name": "full name", "zip_code": "zip code"}
 
 
@@ -51,29 +51,29 @@ def ticket(job: Job) -> str:
 def identity(job: Job) -> dict[str, str]:
     """Slot -> what tells who the customer is; empty where things are named by their ids."""
     user = job.user
-    known = {"user": {"user": job.user_id}, "email": {"email": user["email"]}}
-    known["name"] = {"name": user["name"], "zip_code": user["zip_code"]}
-    return known.get(job.way, {})
+    identity = {"user": {"user": job.user_id}, "email": {"email": user["email"]}}
+    identity["name"] = {"name": user["name"], "zip_code": user["zip_code"]}
+    return identity.get(job.way, {})
 
 
 def facts_of(job: Job, errand: Errand) -> dict[str, str]:
     """Slot -> what the customer must be asked for one request; slots of different kinds have different names."""
     name = errand.kind.name
     facts = {f"{name} id": errand.call.arguments[errand.kind.about]} if job.way == "id" else {}
-    return facts | {f"{name} {slot}": said for slot, said in errand.told.items()}
+    return facts | {f"{name} {slot}": value for slot, value in errand.told.items()}
 
 
 def nouns(pack: Pack) -> dict[str, str]:
     """Slot -> what people call it."""
-    found = dict(_IDENTITY)
+    facts_of = dict(_IDENTITY)
     for kind in pack.kinds:
-        found[f"{kind.name} id"] = f"{pack.things[kind.about].noun} id for the {kind.name} request"
-        found |= {f"{kind.name} {slot}": noun for slot, noun in kind.slots.items()}
-    return found
+        facts_of[f"{kind.name} id"] = f"{pack.things[kind.about].noun} id for the {kind.name} request"
+        facts_of |= {f"{kind.name} {slot}": noun for slot, noun in kind.slots.items()}
+    return facts_of
 
 
 def wish(job: Job, errand: Errand) -> str:
-    """What a customer begins with: no ids."""
+    """Opening words of a customer, without ids."""
     noun = job.pack.things[errand.kind.about].noun
     words = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}" if job.way == "id" else errand.words
     return errand.kind.wish.format(object=words)
@@ -101,9 +101,9 @@ class Customer(AgendaUser):
         super().__init__([Slot(name, (noun,)) for name, noun in nouns(pack).items()], goal_of, options)
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
-        asked = job_of(task).asked
-        if asked:  # each task asks for a figure of its own
-            self._slots["asked"] = Slot("asked", (asked[0],), pattern=r"\d+")
+        figure = job_of(task).asked
+        if figure:  # each task asks for a figure of its own
+            self._slots["asked"] = Slot("asked", (figure[0],), pattern=r"\d+")
         else:
             self._slots.pop("asked", None)
         return super().begin(task, rng)

@@ -27,10 +27,10 @@ from manyturn.envs.users.user_env import Maker, UserEnv
 REWARDS = ("outcome", "turns")
 PARTS = {"read": 0.1, "write": 0.3, "wrong": -0.3}
 _RULES_OF_WORK = (
-    "Do what the customer asks for, unless a rule below forbids it; then change nothing for that request, and name the "
-    "rule, such as R3. Name no other rules. Tools do not check the rules: look up what you need to know first. When "
-    "everything is done or refused, call close; its answer names the rules of refused requests and the figures that "
-    "were asked for. The rules are:"
+    "Do what the customer asks, unless a rule below forbids it. In that case change nothing for that request, "
+    "and name the rule, such as R3. Name no other rules. The tools do not check the rules: look up what you need "
+    "first. When every request is done or refused, call close. Its answer gives the rule of each refused request "
+    "and the figures that the customer asked for. The rules are:"
 )
 
 
@@ -88,9 +88,9 @@ class Desk(UserEnv):
         **database: Unpack[DatabaseArguments],
     ):
         choices = (("pack", pack, PACKS), ("rewards", rewards, REWARDS))
-        for what, given, known in choices:
-            if given not in known:
-                raise ValueError(unknown(what, given, known))
+        for what, given, allowed in choices:
+            if given not in allowed:
+                raise ValueError(unknown(what, given, allowed))
         made = Database(**database)
         self._pack = PACKS[pack]
         super().__init__(split, user, max_turns, difficulty)
@@ -106,7 +106,7 @@ class Desk(UserEnv):
         self._writing = {tool.__name__ for tool in self._counter.writes()}
         self.tools = self._toolset.schemas
         rules = "\n".join(f"{rule.name}. {rule.text}" for rule in self._pack.rules)
-        talk = "" if self._written else " What you write without a tool call is said to the customer."
+        talk = "" if self._written else " Text without a tool call goes to the customer."
         self.instructions = told(f"{self._pack.place}{talk} {_RULES_OF_WORK}\n{rules}", self.tools)
         self._commands = Commands(self._pack, self.tools)
 
@@ -120,9 +120,9 @@ class Desk(UserEnv):
 
     def brief(self, task: Task) -> str:
         return (
-            "You are a customer who talks to a service desk. Begin with one request, without ids and details; tell "
-            "them when you are asked. When a request is done or refused, go on with the next. All that you want and "
-            f"know: {ticket(job_of(task))}"
+            "You are a customer talking to a service desk. Begin with one request, without ids and details; give "
+            "them when asked. When a request is done or refused, make the next one. This is all that you want "
+            f"and know: {ticket(job_of(task))}"
         )
 
     def tasks(self, split: str) -> Sequence[Task]:
@@ -210,7 +210,7 @@ class Desk(UserEnv):
         return self._commands.listed()
 
     def anchor(self) -> Hashable:
-        """What was changed, learnt and said to the purpose, what the user knows, and what is to be answered."""
+        """Progress of the job: changes, facts learnt and said, the user's knowledge, the answer due."""
         changed = digest(self._counter.store.save()) if self._counter.store.written else ""
         talk = "" if self._written else digest(self.user.save(), sorted(self._job.named(self._said)))
         return (self.task.id, changed, talk, frozenset(self._learnt), self.observation)
@@ -231,7 +231,7 @@ class Desk(UserEnv):
         return move if isinstance(move, str) else call_text(move.name, **move.arguments)
 
     def _moves(self) -> Iterator[str | CallRequest]:
-        """What is left to do, in order; the first of them is the next."""
+        """Remaining actions in order; the first one is next."""
         job = self._job
         yield from self._questions(identity(job))
         for errand in job.errands:

@@ -1,4 +1,4 @@
-"""What a task comes to: the changes that are right, what must be said, and the calls that get there."""
+"""Job of a task: the right changes, the facts to say, and the calls that get there."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -87,7 +87,7 @@ class Job:
         return ", ".join([*parts, *([self.asked[1]] if self.asked else [])]) or "done"
 
     def said(self, text: str) -> bool:
-        """Whether a text names the rules to refuse by, and no others, and the figure that is asked for."""
+        """True if a text names the rules to refuse by, no others, and the requested figure."""
         return self.named(text) == self.rules and self.tells_figure(text)
 
     def named(self, text: str) -> frozenset[str]:
@@ -95,7 +95,7 @@ class Job:
         return frozenset(map(str.upper, _RULE.findall(text.lower())))
 
     def tells_figure(self, text: str) -> bool:
-        """Whether a line holds the figure that is asked for, if there is one, and no more than three others."""
+        """True if a line holds the requested figure, if there is one, and at most three others."""
         if self.asked is None:
             return True
         lines = (_NUMBER.findall(line.replace(",", "")) for line in text.splitlines())
@@ -103,7 +103,7 @@ class Job:
 
 
 def job_of(task: Task) -> Job:
-    """What a task comes to; remembered a while, because a group plays one task many times."""
+    """Job of a task, cached because a group plays one task many times."""
     return _job(_Problem(task))
 
 
@@ -158,7 +158,7 @@ def _lookup(pack: Pack, store: Store, user: str, about: str, key: str, way: str)
     thing, record = pack.things[about], store["users", user]
     if way == "id":
         return (CallRequest(thing.get, {about: key}),)
-    found = {
+    changes = {
         "user": (),
         "email": (CallRequest("find_user_by_email", {"email": record["email"]}),),
         "name": (CallRequest("find_user_by_name", {"name": record["name"], "zip_code": record["zip_code"]}),),
@@ -166,7 +166,7 @@ def _lookup(pack: Pack, store: Store, user: str, about: str, key: str, way: str)
     keys = owned(store, user, thing)
     tried = () if thing.table == "users" else keys[: keys.index(key) + 1]
     return (
-        *found,
+        *changes,
         CallRequest("get_user", {"user_id": user}),
         *(CallRequest(thing.get, {about: one}) for one in tried),
     )

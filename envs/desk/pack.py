@@ -1,4 +1,4 @@
-"""What a desk is made of: tables, tools, the rules of its policy, and the kinds of requests that customers have."""
+"""Pack of a desk: tables, tools, the rules of its policy, and the kinds of customers' requests."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -54,7 +54,7 @@ def full_name(draws: Draws) -> str:
 
 
 def person(draws: Draws, number: int) -> dict[str, Any]:
-    """What is known of a customer; no two have the same email address, or the same name and zip code."""
+    """Facts about a customer; no two have the same email address, or the same name and zip code."""
     name = full_name(draws)
     email = f"{name.lower().replace(' ', '.')}{number}@mail.com"
     return {"name": name, "email": email, "zip_code": f"{10_000 + 37 * number}", "address": address(draws)}

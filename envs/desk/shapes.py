@@ -49,7 +49,7 @@ LEVELS = {
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a task asks for.
+    """Shape of a task's request.
 
     Args:
         way: how things are found.
@@ -95,8 +95,8 @@ def _drawn(draws: Draws, pack: Pack, level: ShapeLevel, refusals: Sequence[bool]
     """A shape of distinct kinds."""
     left = [kind for kind in pack.kinds if kind.simple or not level.simple]
     names = tuple(_request(draws, pack, left, refused) for refused in refusals)
-    asked = draws.pick(tuple(pack.asked)) if level.asks and draws.below(3) == 0 else ""
-    return Shape(draws.pick(level.ways), asked, names)
+    figure = draws.pick(tuple(pack.asked)) if level.asks and draws.below(3) == 0 else ""
+    return Shape(draws.pick(level.ways), figure, names)
 
 
 def _request(draws: Draws, pack: Pack, left: list[Kind], refused: bool) -> str:

@@ -59,17 +59,17 @@ class Store:
 
     @property
     def written(self) -> bool:
-        """Whether any record was written."""
+        """True if any record was written."""
         return bool(self._new)
 
     def delta(self) -> dict[Place, dict[str, Any]]:
-        """What differs from the tables: place -> field -> value. Looks at written records only."""
-        found = {}
+        """Changes to the tables: place -> field -> value. Looks at written records only."""
+        changes = {}
         for place, record in self._new.items():
             old = self.tables.records[place[0]][place[1]]
             if changed := {name: value for name, value in record.items() if value != old[name]}:
-                found[place] = changed
-        return found
+                changes[place] = changed
+        return changes
 
     def save(self) -> list[Any]:
         """The written fields as plain values."""

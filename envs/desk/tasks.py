@@ -58,24 +58,24 @@ def _drawn(draws: Draws, desk: Pack, store: Store, user: str, shape: Shape) -> d
     for name in shape.requests:
         kind_name, _, rule = name.partition(" ")
         kind = next(kind for kind in desk.kinds if kind.name == kind_name)
-        found = None
+        drawn_request = None
         for _ in range(_TRIES):
-            found = _request(draws, desk, (before, store), user, kind, rule, shape.way, used)
-            if found is not None:
+            drawn_request = _request(draws, desk, (before, store), user, kind, rule, shape.way, used)
+            if drawn_request is not None:
                 break
-        if found is None:
+        if drawn_request is None:
             return None
-        used.add(found["key"])
-        requests.append(found)
-    asked = None
+        used.add(drawn_request["key"])
+        requests.append(drawn_request)
+    figure = None
     if shape.asked:
         thing = next(iter(desk.things.values()))
         key = draws.pick(owned(store, user, thing))
         words = describe(store, user, thing, key, shape.way)
         if words is None:
             return None
-        asked = {"field": shape.asked, "key": key, "words": words}
-    return {"user": user, "way": shape.way, "asked": asked, "requests": requests}
+        figure = {"field": shape.asked, "key": key, "words": words}
+    return {"user": user, "way": shape.way, "asked": figure, "requests": requests}
 
 
 def _request(
@@ -93,16 +93,16 @@ def _request(
     drawn = None if key in used or words is None else kind.draw(draws, store, key)
     if drawn is None:
         return None
-    arguments, told = drawn
+    arguments, facts = drawn
     call = CallRequest(kind.tool, {kind.about: key, **arguments})
-    breaks = [[found.name for found in desk.forbidding(view, call)] for view in stores]
+    breaks = [[rule_broken.name for rule_broken in desk.forbidding(view, call)] for view in stores]
     # What is refused must be forbidden whatever was done before.
     if breaks[1] != ([rule] if rule else []) or (rule and breaks[0] != breaks[1]):
         return None
     if not rule and not perform(desk, store, call):
         return None
-    said = {"words": words, "told": dict(told)}
-    return {"kind": kind.name, "key": key, "arguments": call.arguments, **said, "rule": rule}
+    request = {"words": words, "told": dict(facts)}
+    return {"kind": kind.name, "key": key, "arguments": call.arguments, **request, "rule": rule}
 
 
 def perform(desk: Pack, store: Store, call: CallRequest) -> bool:
@@ -121,7 +121,7 @@ def owned(store: Store, user: str, thing: Thing) -> tuple[str, ...]:
 
 
 def describe(store: Store, user: str, thing: Thing, key: str, way: str) -> str | None:
-    """How a customer names a thing: by its id, or by words that fit no other one; None if there are no such words."""
+    """Customer's words for a thing: its id, or a description that fits no other one; None if there is none."""
     if way == "id":
         return f"{thing.noun} {key}"
     others: set[str] = set()

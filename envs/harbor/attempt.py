@@ -55,10 +55,10 @@ class Attempt:
         return self._base.workdir
 
     def answer(self, action: str) -> Answered:
-        """What the tools answer to an action."""
+        """Answer of the tools to an action."""
         try:
             if any(request.name == "submit" for request in read_calls(action)[:-1]):
-                raise BadCall("submit hands the work in: no call can follow it")
+                raise BadCall("submit ends the task: no call can follow it")
         except BadCall as error:
             return Answered(f"Error: {error}", (), valid=False, readable=False)
         tools = self.tools
@@ -67,12 +67,12 @@ class Attempt:
         return answered
 
     def submit(self) -> str:
-        """Hand in what is in your folder. Tests that you cannot see decide."""
+        """Submit the files in your folder. Hidden tests decide."""
         try:
             self.handed_in = self.desk.files()
         except SandboxRefused as error:
             raise ToolError(f"{error}: make room first") from None
-        return "Your work is handed in."
+        return "Your work is submitted."
 
     def look(self) -> None:
         """See what has become of the files, if a tool may have changed them."""
@@ -84,7 +84,7 @@ class Attempt:
                 self.key = f"refused: {error}"
 
     def judged(self) -> Verdict:
-        """What the step's tests say of what was handed in. Raises Broken if untouched files get no reward either."""
+        """Verdict of the step's tests on the submission. Raises Broken if untouched files get no reward either."""
         assert self.handed_in is not None
         with self.desk.lent(back=False) as sandbox:
             sandbox.spent = "what ran there saw hidden tests, and could leave word in the kernel's counters"
@@ -94,16 +94,16 @@ class Attempt:
                 if not self._allowance.left:
                     return Verdict(None, True, "")
                 seconds = min(self.step.seconds, self._allowance.left)
-                found = verify(sandbox, workspace, self.step.tests, self._base.python, environ, seconds)
-                self._allowance.spend(found.seconds)
-                return found
+                result = verify(sandbox, workspace, self.step.tests, self._base.python, environ, seconds)
+                self._allowance.spend(result.seconds)
+                return result
 
-            found = verdict(self.handed_in.workspace)
-            if found.rewards is None and not found.timed_out and (untouched := self._untouched(sandbox)) is not None:
+            result = verdict(self.handed_in.workspace)
+            if result.rewards is None and not result.timed_out and (untouched := self._untouched(sandbox)) is not None:
                 again = verdict(untouched)
                 if again.rewards is None and not again.timed_out:
                     raise Broken(f"tests/test.sh leaves no reward here, of untouched files either: {again.output}")
-        return found
+        return result
 
     def begin_step(self, number: int) -> bool:
         """Go on with a step in the files that were handed in. Returns whether it could be set up.

@@ -19,7 +19,7 @@ _LINE = re.compile(r"(?:[^\\\n]|\\(?!\s*\n)|\\\s*\n)+")
 
 
 class Laid(NamedTuple):
-    """What a Dockerfile comes to.
+    """Result of a Dockerfile.
 
     Attributes:
         image: that it begins from.
@@ -71,8 +71,8 @@ def _refusal(word: str, rest: str, why: str) -> NeedsSetup:
 
 def _instructions(text: str) -> list[tuple[str, str]]:
     lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
-    found = (re.sub(r"\\[ \t]*\n", "", line).strip() for line in _LINE.findall(lines))
-    return [(word.upper(), rest.strip()) for word, _, rest in (line.partition(" ") for line in found) if word]
+    lines_of = (re.sub(r"\\[ \t]*\n", "", line).strip() for line in _LINE.findall(lines))
+    return [(word.upper(), rest.strip()) for word, _, rest in (line.partition(" ") for line in lines_of) if word]
 
 
 def _variables(rest: str) -> dict[str, str]:
@@ -86,7 +86,7 @@ def _variables(rest: str) -> dict[str, str]:
 
 
 def _copied(rest: str, workdir: str, context: Files, before: Files) -> dict[str, ArchivedPath]:
-    """What one COPY lays down, by paths in the image."""
+    """Files of one COPY, by paths in the image."""
     try:
         words = json.loads(rest) if rest.startswith("[") else rest.split()
     except ValueError:
@@ -97,12 +97,12 @@ def _copied(rest: str, workdir: str, context: Files, before: Files) -> dict[str,
     target = posixpath.normpath(posixpath.join(workdir, goal))
     is_folder = goal.endswith(("/", ".")) or len(sources) > 1 or target == workdir
     is_folder = is_folder or any(path.startswith(f"{target}/") for path in before)
-    found = dict[str, ArchivedPath]()
+    paths = dict[str, ArchivedPath]()
     for source in sources:
         name = posixpath.normpath(source.lstrip("/") or ".")
         if name in context:
             path = posixpath.join(target, posixpath.basename(name)) if is_folder else target
-            found[path] = context[name]
+            paths[path] = context[name]
             continue
         start = "" if name == "." else f"{name}/"
         inner = {
@@ -110,5 +110,5 @@ def _copied(rest: str, workdir: str, context: Files, before: Files) -> dict[str,
         }
         if not inner:
             raise NeedsSetup(f"environment/Dockerfile: COPY {rest:.60}: there is no file environment/{name}")
-        found |= inner
-    return found
+        paths |= inner
+    return paths

@@ -40,9 +40,8 @@ from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import tool_of
 
 INSTRUCTIONS = """\
-You work on a task in a sandbox without a network, with the tools below. The first message says what to do, and in \
-which folder. Tests that you cannot see decide. They look at what is in that folder when you submit; work that is not \
-submitted counts for nothing."""
+You work on a task in a sandbox without a network, with the tools below. The first message gives the task and its \
+folder. Hidden tests decide. They check that folder when you submit; work that is not submitted does not count."""
 LIMITS = SandboxLimits(memory_mb=1024, processes=256, workspace_mb=256, scratch_mb=128, files=50_000)
 """Workspace and scratch folders lie in memory, and count towards ``memory_mb``."""
 _MOST_CHARACTERS = 50_000  # of an instruction
@@ -93,9 +92,9 @@ class HarborEnv(TextEnv):
         self._places = dict[str, Path]()
         images, parts = set[str](), set[str]()
         self._tasks = dict[str, Sequence[Task]]()
-        for name, found in task_folders(Path(folder)).items():
-            self._places |= {f"{name}/{one}": place for one, place in found.items()}
-            self._tasks[name] = [self._task(f"{name}/{one}", name, images, parts) for one in found]
+        for name, folder_there in task_folders(Path(folder)).items():
+            self._places |= {f"{name}/{one}": place for one, place in folder_there.items()}
+            self._tasks[name] = [self._task(f"{name}/{one}", name, images, parts) for one in folder_there]
         self.splits = tuple(self._tasks)
         self._engine = _engine_of(engine, sorted(images))
         super().__init__(split or self.splits[0], max_turns)
@@ -108,10 +107,10 @@ class HarborEnv(TextEnv):
 
     def _task(self, name: str, split: str, images: set[str], parts: set[str]) -> Task:
         """A task; its image and the names of its reward parts are added to what is known of the others."""
-        found = self._read(self._places[name])
-        images.add(found.laid.image)
-        parts |= {part_of(step) for step in found.steps[:-1] if found.is_mean}
-        return Task(name, split, {"files": found.content, "image": found.laid.image})
+        folder = self._read(self._places[name])
+        images.add(folder.laid.image)
+        parts |= {part_of(step) for step in folder.steps[:-1] if folder.is_mean}
+        return Task(name, split, {"files": folder.content, "image": folder.laid.image})
 
     def tasks(self, split: str) -> Sequence[Task]:
         return self._tasks.get(split, ())
@@ -119,11 +118,11 @@ class HarborEnv(TextEnv):
     @property
     def folder(self) -> Folder:
         """Of the task that is being worked on. Raises NeedsSetup if its files have changed since the first look."""
-        wanted, place = self.task.params["files"], self._places[self.task.id]
-        found = _folders.made(digest(str(place), wanted, self.task.params["image"]), lambda: self._read(place))
-        if found.content != wanted:
+        digests, place = self.task.params["files"], self._places[self.task.id]
+        ground_truth = _folders.made(digest(str(place), digests, self.task.params["image"]), lambda: self._read(place))
+        if ground_truth.content != digests:
             raise NeedsSetup(f"{place} has changed since this environment was made: make it again")
-        return found
+        return ground_truth
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._verdicts, self._paid, self._passed = [], 0.0, 0
@@ -164,15 +163,15 @@ class HarborEnv(TextEnv):
         """The turn in which a step was handed in: the next one begins, or the episode ends."""
         verdict, step, steps = attempt.judged(), attempt.step, self.folder.steps
         self._verdicts.append(verdict)
-        found = verdict.rewards or {}
+        rewards = verdict.rewards or {}
         if attempt.number + 1 == len(steps) or any(
-            found.get(key, -np.inf) < least for key, least in step.least.items()
+            rewards.get(key, -np.inf) < least for key, least in step.least.items()
         ):
             return self._ended(text)
         self._passed += 1
         if not attempt.begin_step(attempt.number + 1):
             self._verdicts.append(Verdict(None, False, ""))
-            return self._ended(f"{text} The next step could not be set up in what you have left.")
+            return self._ended(f"{text} The next step could not be set up on the files that you left.")
         self._note(attempt)
         share = {part_of(step): verdict.reward / len(steps)} if self.folder.is_mean else {}
         self._paid += sum(share.values())
@@ -209,8 +208,8 @@ class HarborEnv(TextEnv):
     def measures(self) -> Mapping[str, float]:
         """The rewards of the last tests by their keys, where they gave several, and how many steps were played."""
         last = self._verdicts[-1].rewards if self._verdicts else None
-        found = {f"reward:{key}": value for key, value in (last or {}).items()} if len(last or {}) > 1 else {}
-        return {**found, "steps": float(len(self._verdicts))} if len(self.folder.steps) > 1 else found
+        measures = {f"reward:{key}": value for key, value in (last or {}).items()} if len(last or {}) > 1 else {}
+        return {**measures, "steps": float(len(self._verdicts))} if len(self.folder.steps) > 1 else measures
 
     def save(self) -> bytes:
         """The files as far as they differ from the task's; processes are not part of a snapshot."""
@@ -246,8 +245,8 @@ class HarborEnv(TextEnv):
 
     def _begun(self) -> Attempt:
         self.close()
-        found, pristine = self._ground()
-        return Attempt(found, pristine, self.folder, self._engine, self._allowance)
+        base, pristine = self._ground()
+        return Attempt(base, pristine, self.folder, self._engine, self._allowance)
 
     def _note(self, attempt: Attempt) -> None:
         self._anchor = (attempt.key, attempt.tools.folder)
@@ -257,8 +256,8 @@ class HarborEnv(TextEnv):
         place = self.folder.laid
 
         def make() -> tuple[Ground, Snapshot]:
-            found = ground(place.image, place.workdir)
-            return found, _pristine(found, place.files)
+            base = ground(place.image, place.workdir)
+            return base, _pristine(base, place.files)
 
         return _packed.made(digest(place.image, place.workdir, self.folder.content), make)
 

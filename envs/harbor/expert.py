@@ -19,21 +19,21 @@ def solving(files: Files, environ: Mapping[str, str]) -> str:
     >>> solving({"solve.sh": ArchivedPath("solve.sh", "file", b"echo hi > a.txt")}, {"A": "b c"})
     "export A='b c'\\necho hi > a.txt"
     """
-    said = [f"export {name}={shlex.quote(value)}" for name, value in environ.items()]
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in environ.items()]
     text = _text(files["solve.sh"].content)
     if len(files) == 1 and text is not None and not _OTHER.search(text):
-        return "\n".join([*said, text.strip()])
+        return "\n".join([*exports, text.strip()])
     for path, file in files.items():
         place = shlex.quote(f"{SOLUTION}/{path}")
-        said.append(f"mkdir -p {shlex.quote(f'{SOLUTION}/{path}'.rpartition('/')[0])}")
+        exports.append(f"mkdir -p {shlex.quote(f'{SOLUTION}/{path}'.rpartition('/')[0])}")
         inner = _text(file.content)
         if inner is not None and inner.endswith("\n") and _END not in inner:
-            said.append(f"cat > {place} <<'{_END}'\n{inner}{_END}")
+            exports.append(f"cat > {place} <<'{_END}'\n{inner}{_END}")
         else:
-            said.append(f"base64 -d > {place} <<'{_END}'\n{base64.encodebytes(file.content).decode()}{_END}")
+            exports.append(f"base64 -d > {place} <<'{_END}'\n{base64.encodebytes(file.content).decode()}{_END}")
         if file.executable or path == "solve.sh":
-            said.append(f"chmod +x {place}")
-    return "\n".join([*said, "/solution/solve.sh"])
+            exports.append(f"chmod +x {place}")
+    return "\n".join([*exports, "/solution/solve.sh"])
 
 
 def _text(content: bytes) -> str | None:

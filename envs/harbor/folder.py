@@ -17,20 +17,20 @@ SETTINGS = "task.toml"
 
 def read_files(folder: Path) -> dict[str, ArchivedPath]:
     """Path below the folder -> its file, in order. Raises NeedsSetup for a link, a device, or too much."""
-    found = dict[str, ArchivedPath]()
+    paths = dict[str, ArchivedPath]()
     left = MOST_BYTES
     for path in sorted(_walk(folder, folder)):
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             content = file.read(left + 1) if stat.S_ISREG(mode) else b""
         left -= len(content)
-        if left < 0 or len(found) >= _MOST_FILES:
+        if left < 0 or len(paths) >= _MOST_FILES:
             raise NeedsSetup(
                 f"{folder} holds more than {_MOST_FILES} files or {MOST_BYTES >> 20} MiB: name a smaller one"
             )
         name = path.relative_to(folder).as_posix()
-        found[name] = ArchivedPath(name, FILE, content, bool(mode & 0o100))
-    return found
+        paths[name] = ArchivedPath(name, FILE, content, bool(mode & 0o100))
+    return paths
 
 
 def below(files: Files, folder: str) -> dict[str, ArchivedPath]:
@@ -62,7 +62,7 @@ def task_folders(folder: Path) -> dict[str, dict[str, Path]]:
         return {"train": {folder.resolve().name: folder}}
     if tasks := _tasks_in(folder):
         return {"train": tasks}
-    splits = {one.name: found for one in sorted(_folders(folder), key=_rank) if (found := _tasks_in(one))}
+    splits = {one.name: tasks_there for one in sorted(_folders(folder), key=_rank) if (tasks_there := _tasks_in(one))}
     if not splits:
         raise NeedsSetup(f"{folder} is no task of Harbor, and holds none: a task's folder has a {SETTINGS}")
     return splits

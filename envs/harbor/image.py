@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from manyturn.containers import owner
-from manyturn.containers.alone import alone
 from manyturn.containers.container_engine import LABEL, client, engine_errors
 from manyturn.containers.images import inspected
 from manyturn.containers.inside.archive import FILE, FOLDER, LINK, ArchivedPath
 from manyturn.containers.sandbox import EngineUnavailable
+from manyturn.containers.user_lock import user_lock
 from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import digest
 
@@ -52,7 +52,7 @@ die "it has no Python 3.8 or newer, which the sandbox's own server needs"
 
 
 class Ground(NamedTuple):
-    """What an episode of a task stands on.
+    """Image of a task's episodes.
 
     Attributes:
         image: with the links.
@@ -68,7 +68,7 @@ class Ground(NamedTuple):
 
 
 def ground(source: str, workdir: str) -> Ground:
-    """What an image comes to; made on the first call, and found by its name from then on.
+    """Final state of an image; made on the first call, and looked up by its name from then on.
 
     Args:
         source: an image that the engine has: none is fetched.
@@ -78,20 +78,20 @@ def ground(source: str, workdir: str) -> Ground:
         NeedsSetup: there is no such image, or it cannot be played in.
         EngineUnavailable: no engine answers.
     """
-    found = inspected(source)
-    if found is None:
+    facts = inspected(source)
+    if facts is None:
         raise NeedsSetup(f"the engine has no image {source}, and none is fetched: pull or build it yourself")
-    workdir = posixpath.normpath(workdir or found["Config"].get("WorkingDir") or "/")
+    workdir = posixpath.normpath(workdir or facts["Config"].get("WorkingDir") or "/")
     parts = workdir.strip("/").split("/")
     if not workdir.startswith("/") or parts[0] in ("", *_SYSTEM) or "/".join(parts) in _SHARED or ".." in parts:
         raise NeedsSetup(
             f"{source} is worked on in {workdir}, and a sandbox needs a folder of the agent's own: say WORKDIR"
         )
-    name = f"{_TAG}:{digest(found['Id'], workdir, _SCRIPT)[:24]}"
-    with engine_errors(f"prepare {source}"), alone("harbor"):
+    name = f"{_TAG}:{digest(facts['Id'], workdir, _SCRIPT)[:24]}"
+    with engine_errors(f"prepare {source}"), user_lock("harbor"):
         made = inspected(name)
         container = client().create_container(
-            found["Id"],
+            facts["Id"],
             entrypoint=["bash", "-c", _SCRIPT, "manyturn", workdir],
             command=[],
             user="0:0",
@@ -112,10 +112,10 @@ def _made(container: str, name: str, source: str) -> str:
     """Run the script and keep what it made. Returns the Python that it found."""
     client().start(container)
     status = client().wait(container, timeout=_SECONDS)["StatusCode"]
-    told = client().logs(container, tail=20).decode(errors="replace").strip().splitlines()
-    python = next((line.partition("=")[2] for line in told if line.startswith("manyturn-python=")), "")
+    log = client().logs(container, tail=20).decode(errors="replace").strip().splitlines()
+    python = next((line.partition("=")[2] for line in log if line.startswith("manyturn-python=")), "")
     if status or not python:
-        last = (told or ["it says nothing"])[-1].removeprefix("manyturn: ")
+        last = (log or ["it says nothing"])[-1].removeprefix("manyturn: ")
         raise NeedsSetup(f"{source} cannot be played in: {last:.200}")
     repository, _, tag = name.partition(":")
     changes = [f"LABEL {_PYTHON_LABEL}={python}", "WORKDIR /", "ENTRYPOINT []", 'CMD ["bash"]']
@@ -124,7 +124,7 @@ def _made(container: str, name: str, source: str) -> str:
 
 
 def _files_of(container: str, workdir: str) -> Iterable[ArchivedPath]:
-    """What an image has in a folder; devices are left out."""
+    """Files of an image in a folder; devices are left out."""
     from docker.errors import NotFound
 
     try:

@@ -1,4 +1,4 @@
-"""What ``task.toml`` says, as far as it can be kept here; what cannot is refused by its name.
+"""Settings of ``task.toml`` that can be enforced here; others are refused by name.
 
 Source: the package harbor 0.25.0, ``harbor.models.task.config``, schema 1.4.
 """
@@ -88,7 +88,7 @@ class TaskSettings(_Table):
 
 
 def read_settings(text: str, offline: bool) -> TaskSettings:
-    """What a task asks for. Raises NeedsSetup for what cannot be kept.
+    """Settings of a task. Raises NeedsSetup for one that cannot be enforced.
 
     Args:
         text: of ``task.toml``.
@@ -116,31 +116,31 @@ def _strip(table: dict[str, Any], offline: bool) -> None:
     for step in steps if isinstance(steps, list) else ():
         if isinstance(step, dict):
             tables += [("steps", step), *((place, step.get(place)) for place in _PLACES)]
-    for place, found in tables:
-        if not isinstance(found, dict):
+    for place, section in tables:
+        if not isinstance(section, dict):
             continue
         for name in _WITHOUT_EFFECT.get(place, ()):
-            found.pop(name, None)
-        for name in list(found):
-            if (why := _REFUSED.get(f"{place}.{name}")) and found[name]:
+            section.pop(name, None)
+        for name in list(section):
+            if (why := _REFUSED.get(f"{place}.{name}")) and section[name]:
                 raise NeedsSetup(f"task.toml: {place}.{name} cannot be had: {why}")
             if why:
-                del found[name]
-        _strip_network(place, found, offline)
-        if isinstance(system := found.get("os"), str) and place == "environment":
-            found["os"] = system.lower()
-            if found["os"] != "linux":
+                del section[name]
+        _strip_network(place, section, offline)
+        if isinstance(system := section.get("os"), str) and place == "environment":
+            section["os"] = system.lower()
+            if section["os"] != "linux":
                 raise NeedsSetup("task.toml: environment.os cannot be had: sandboxes are of Linux")
-        if found.get("environment_mode") == "separate":
+        if section.get("environment_mode") == "separate":
             raise NeedsSetup("task.toml: verifier.environment_mode cannot be had: verifiers run in the agent's image")
 
 
 def _strip_network(place: str, found: dict[str, Any], offline: bool) -> None:
     given = {name: found.pop(name) for name in _NETWORK if place and name in found}
-    asked = [name for name, value in given.items() if value and value != "no-network"]
-    if asked and not offline:
+    modes = [name for name, value in given.items() if value and value != "no-network"]
+    if modes and not offline:
         raise NeedsSetup(
-            f"task.toml: {place}.{asked[0]} cannot be had: a sandbox has no network. --env.args.offline true plays the "
+            f"task.toml: {place}.{modes[0]} cannot be had: a sandbox has no network. --env.args.offline true plays the "
             "task without one"
         )
 

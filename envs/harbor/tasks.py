@@ -18,7 +18,7 @@ _UNREAD = ("trajectory.json", ".harborignore")
 
 
 class Step(NamedTuple):
-    """What the agent is to do before it hands in.
+    """Instruction of the task.
 
     Attributes:
         name: "" where a task has no steps.
@@ -87,8 +87,8 @@ def _read(files: Files, offline: bool, image: str | None) -> Folder:
     if len({step.name for step in steps}) < len(steps):
         raise NeedsSetup("task.toml: two steps have one name")
     content = digest({path: [sha256(file.content).hexdigest(), file.executable] for path, file in files.items()})
-    found = _laid(files, settings, image)
-    return Folder(content, found, steps, settings.multi_step_reward_strategy == "mean", settings.solution.env)
+    task_image = _laid(files, settings, image)
+    return Folder(content, task_image, steps, settings.multi_step_reward_strategy == "mean", settings.solution.env)
 
 
 def _laid(files: Files, settings: TaskSettings, image: str | None) -> Laid:
@@ -98,8 +98,8 @@ def _laid(files: Files, settings: TaskSettings, image: str | None) -> Laid:
         return Laid(image, place.workdir or "", place.env, {})
     if _DOCKERFILE not in files:
         raise NeedsSetup(f"there is neither {_DOCKERFILE} nor environment.docker_image in task.toml: name an image")
-    found = laid(text_of(files, _DOCKERFILE), below(files, "environment"))
-    return found._replace(workdir=place.workdir or found.workdir, environ={**found.environ, **place.env})
+    recipe = laid(text_of(files, _DOCKERFILE), below(files, "environment"))
+    return recipe._replace(workdir=place.workdir or recipe.workdir, environ={**recipe.environ, **place.env})
 
 
 def _step(files: Files, settings: TaskSettings, step: StepSettings, start: str) -> Step:
@@ -123,8 +123,8 @@ def _step(files: Files, settings: TaskSettings, step: StepSettings, start: str) 
 
 
 def _solution(files: Files, folder: str) -> Files:
-    found = below(files, folder)
-    return found if "solve.sh" in found else {}
+    inner = below(files, folder)
+    return inner if "solve.sh" in inner else {}
 
 
 def _without_canary(text: str) -> str:

@@ -42,7 +42,7 @@ class Broken(RuntimeError):
 
 
 class Verdict(NamedTuple):
-    """What tests have said.
+    """Verdict of the tests.
 
     Attributes:
         rewards: key -> number; None where they wrote none that can be read.
@@ -59,8 +59,8 @@ class Verdict(NamedTuple):
     @property
     def reward(self) -> float:
         """The number that counts: the key ``reward``, or the only one; 0 where there is none."""
-        found = self.rewards or {_REWARD: 0.0}
-        return found[_REWARD] if _REWARD in found else next(iter(found.values()))
+        rewards = self.rewards or {_REWARD: 0.0}
+        return rewards[_REWARD] if _REWARD in rewards else next(iter(rewards.values()))
 
 
 def lay(sandbox: Sandbox | Desk, files: Files, place: str) -> bool:
@@ -70,9 +70,9 @@ def lay(sandbox: Sandbox | Desk, files: Files, place: str) -> bool:
         raise Broken(
             f"the files for {place}, packed, have more than {_MOST_ARCHIVE >> 20} MiB, which is too much at once"
         )
-    told = base64.encodebytes(archive).decode()
+    encoded = base64.encodebytes(archive).decode()
     script = (
-        f"mkdir -p {place} && base64 -d <<'END-OF-FILES' | tar -xz --overwrite -C {place} -f -\n{told}END-OF-FILES\n"
+        f"mkdir -p {place} && base64 -d <<'END-OF-FILES' | tar -xz --overwrite -C {place} -f -\n{encoded}END-OF-FILES\n"
     )
     ran = sandbox.run(f"set -o pipefail; cd /; {script}", seconds=_LAYING_SECONDS, folder="/")
     return ran.status == 0
@@ -112,15 +112,15 @@ def rewards_of(report: bytes) -> dict[str, float] | None:
     try:
         files = json.loads(report)
         if "reward.json" in files:
-            told: Any = json.loads(files["reward.json"])
+            plain: Any = json.loads(files["reward.json"])
         else:
-            told = {_REWARD: float(files["reward.txt"])}
-        if not isinstance(told, dict) or any(
-            isinstance(value, bool) or not isinstance(value, int | float) for value in told.values()
+            plain = {_REWARD: float(files["reward.txt"])}
+        if not isinstance(plain, dict) or any(
+            isinstance(value, bool) or not isinstance(value, int | float) for value in plain.values()
         ):
             return None
-        found = {key: float(value) for key, value in told.items()}
+        rewards = {key: float(value) for key, value in plain.items()}
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
-    fits = all(math.isfinite(value) and abs(value) <= MOST_REWARD for value in found.values())
-    return found if found and fits and (_REWARD in found or len(found) == 1) else None
+    fits = all(math.isfinite(value) and abs(value) <= MOST_REWARD for value in rewards.values())
+    return rewards if rewards and fits and (_REWARD in rewards or len(rewards) == 1) else None

@@ -1,1 +1,1 @@
-"""Where episodes run: seats, worker processes, limits."""
+"""Seats of episodes: in this process, in worker processes, at remote hosts; with limits."""

@@ -128,16 +128,16 @@ class Errand:
             sys.stderr.flush()
 
     def _count_left(self) -> tuple[str, ...]:
-        """What the keeper found when the work had ended."""
-        stop, said = time.monotonic() + _END_SECONDS, b""
+        """Report of the keeper after the work has ended."""
+        stop, output = time.monotonic() + _END_SECONDS, b""
         with selectors.DefaultSelector() as selector:
             selector.register(self._left, selectors.EVENT_READ)
             while (seconds := stop - time.monotonic()) > 0:
                 if selector.select(seconds):
                     if not (chunk := os.read(self._left, 2**16)):
                         break
-                    said += chunk
-        return tuple(word.decode(errors="replace") for word in said.split(b"\0")[:-1])
+                    output += chunk
+        return tuple(word.decode(errors="replace") for word in output.split(b"\0")[:-1])
 
     def _how_it_ended(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -22,8 +22,8 @@ def _failure(error: BaseException) -> dict[str, str]:
     frame, line = list(traceback.walk_tb(error.__traceback__))[-1]
     if frame.f_globals.get("__name__", "").startswith("manyturn."):
         return {"module": type(error).__module__, "name": type(error).__qualname__, "text": str(error)}
-    said = traceback.format_exception_only(error)[-1].strip()
-    text = f"{Path(frame.f_code.co_filename).name}, line {line}, raised {said}: fix the file"
+    message = traceback.format_exception_only(error)[-1].strip()
+    text = f"{Path(frame.f_code.co_filename).name}, line {line}, raised {message}: fix the file"
     return {"module": EnvError.__module__, "name": EnvError.__qualname__, "text": text}
 
 

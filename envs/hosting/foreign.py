@@ -41,11 +41,11 @@ class Foreign(gymnasium.Wrapper[str, str, str, str]):
         self._return = 0.0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        told = self.env.reset(seed=seed, options=options)
-        if not isinstance(told, tuple) or len(told) != 2 or not isinstance(told[1], Mapping):
-            raise wrong_return(self.env.unwrapped, "reset", told, "the observation and info, a dict")
+        result = self.env.reset(seed=seed, options=options)
+        if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], Mapping):
+            raise wrong_return(self.env.unwrapped, "reset", result, "the observation and info, a dict")
         self._turn, self._return = 0, 0.0
-        return self._described(told[0], dict(told[1]), {}, terminated=False, ended=False)
+        return self._described(result[0], dict(result[1]), {}, terminated=False, ended=False)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self._turn += 1
@@ -66,10 +66,10 @@ class Foreign(gymnasium.Wrapper[str, str, str, str]):
         return text, reward, terminated, truncated, info
 
     def _asked(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
-        told, wanted = self.env.step(action), "observation, reward, terminated, truncated, info"
-        if not isinstance(told, tuple) or len(told) != 5 or not isinstance(told[4], Mapping):
-            raise wrong_return(self.env.unwrapped, "step", told, wanted)
-        text, reward, terminated, truncated, info = told
+        result, expected = self.env.step(action), "observation, reward, terminated, truncated, info"
+        if not isinstance(result, tuple) or len(result) != 5 or not isinstance(result[4], Mapping):
+            raise wrong_return(self.env.unwrapped, "step", result, expected)
+        text, reward, terminated, truncated, info = result
         if isinstance(reward, str) or not hasattr(reward, "__float__"):
             raise wrong_return(self.env.unwrapped, "step", reward, "a number", "as the reward ")
         checked_flags(self.env.unwrapped, info)
@@ -79,11 +79,11 @@ class Foreign(gymnasium.Wrapper[str, str, str, str]):
         self, text: str, info: dict[str, Any], parts: dict[str, float], terminated: bool, ended: bool
     ) -> tuple[str, dict[str, Any]]:
         checked_turn(text, parts)
-        known = {"turn": self._turn, "understood": info.get("format_valid", True), "anchor": text}
-        described = {**known, **info, "reward_parts": parts}
-        said = {key: described.pop(key) for key in SUCCESS_KEYS if key in described}
+        stable = {"turn": self._turn, "understood": info.get("format_valid", True), "anchor": text}
+        described = {**stable, **info, "reward_parts": parts}
+        flags = {key: described.pop(key) for key in SUCCESS_KEYS if key in described}
         if ended:
-            described["success"] = self._success(said, terminated)
+            described["success"] = self._success(flags, terminated)
         elif (actions := self._admissible(info)) is not None:
             described["admissible"] = actions
         # A refused action is answered from here, so what belonged to one turn alone must not linger.
@@ -109,5 +109,5 @@ class Foreign(gymnasium.Wrapper[str, str, str, str]):
 
 
 def offered(env: gymnasium.Env, name: str, default: Any = None) -> Any:
-    """What an environment, or a wrapper around it, offers by a name; the outermost counts."""
+    """Attribute of an environment or of a wrapper around it; the outermost counts."""
     return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else default

@@ -1,4 +1,4 @@
-"""What a plain ``gymnasium.Env`` says in ``info`` under names that nobody here would read.
+"""Entries of a plain ``gymnasium.Env``'s ``info`` under names that are read nowhere.
 
 Other projects call the flag of a turn ``valid``. Left unread, every action would count as understood.
 """
@@ -35,8 +35,8 @@ def checked_flags(env: object, info: Mapping[str, Any]) -> None:
             if not _is_flag(value):
                 raise _refusal(env, f"info[{key!r}] = {shown(value)}: give True or False")
         elif (meant := _meant_by(key)) and _is_flag(value) and info.keys().isdisjoint(meant):
-            wanted = " or ".join(f"info[{flag!r}], {FLAGS[flag]}" for flag in meant)
-            raise _refusal(env, f"info[{key!r}], which is not read: give {wanted}")
+            names = " or ".join(f"info[{flag!r}], {FLAGS[flag]}" for flag in meant)
+            raise _refusal(env, f"info[{key!r}], which is not read: give {names}")
 
 
 def misspelt_keys(keys: Iterable[Any]) -> dict[str, str]:

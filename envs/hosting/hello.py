@@ -1,4 +1,4 @@
-"""How a process of its own comes to know an environment: what it gets at its start, and what it does with that."""
+"""First message to a worker process: the environment to make, and its making there."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ KEEPER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py"))
 
 
 def hello_of(name: str, kwargs: Mapping[str, Any] | None = None, wrappers: Sequence[Any] = ()) -> dict[str, Any]:
-    """What another process must know to make the same environment as this one.
+    """Facts that another process needs to make the same environment as this one.
 
     Raises:
         ValueError: it is defined in the script that runs, which no other process can import.

@@ -39,7 +39,7 @@ class EnvError(RuntimeError):
 
 
 class PlaceLost(EnvError):
-    """What the environment needs outside of its own code is gone: a fault of the machinery. Try the task again."""
+    """Loss of a resource outside the environment's code: a fault of the machinery. Try the task again."""
 
 
 def what_and_where(error: BaseException, env: object = None, method: str = "") -> str:
@@ -69,7 +69,7 @@ def not_made(name: str, error: BaseException) -> EnvError:
 
 
 class Answer(NamedTuple):
-    """What a reset or one action brought, as plain values that can cross a process boundary.
+    """Answer to a reset or an action, as plain values that can cross a process boundary.
 
     Attributes:
         observation: the text to read.
@@ -152,22 +152,22 @@ class Host:
 
     @property
     def has_answer(self) -> bool:
-        """Whether resets can give the true answer."""
+        """True if resets can give the true answer."""
         return self._text_env is not None and type(self._text_env).answer is not TextEnv.answer
 
     @property
     def has_admissible(self) -> bool:
-        """Whether turns can list their admissible commands; it is not known of an environment that is not ours."""
+        """True if turns can list their admissible commands; unknown for environments that are not ours."""
         return self._text_env is None or type(self._text_env).admissible is not TextEnv.admissible
 
     @property
     def has_progress(self) -> bool:
-        """Whether turns can report their progress; it is not known of an environment that is not ours."""
+        """True if turns can report their progress; unknown for environments that are not ours."""
         return self._text_env is None or type(self._text_env).progress is not TextEnv.progress
 
     @property
     def has_anchor_text(self) -> bool:
-        """Whether situations have a text; it is not known of an environment that is not ours."""
+        """True if situations have a text; unknown for environments that are not ours."""
         if self._text_env is None:
             return True
         kind = type(self._text_env)
@@ -175,7 +175,7 @@ class Host:
 
     @property
     def lists_tasks(self) -> bool:
-        """Whether the environment says itself which tasks there are."""
+        """True if the environment lists its tasks itself."""
         return self._text_env is not None or isinstance(self.env.unwrapped, ListsTasks)
 
     @property
@@ -185,17 +185,17 @@ class Host:
 
     @property
     def user(self) -> str | None:
-        """Whom the agent talks to; None where it talks to no one."""
+        """Partner that the agent talks to; None if there is none."""
         return getattr(getattr(self.env.unwrapped, "user", None), "name", None)
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Who acts, by role; one, unless the environment names several."""
+        """Roles that act; one, unless the environment names several."""
         return tuple(getattr(self.env.unwrapped, "roles", None) or (ONE_ROLE,))
 
     @property
     def side_by_side(self) -> int | None:
-        """How many episodes one process can hold open together; None without a limit."""
+        """Most episodes that one process can hold open together; None without a limit."""
         return getattr(self.env.unwrapped, "side_by_side", None)
 
     @property
@@ -216,7 +216,7 @@ class Host:
 
     @property
     def lists_parts(self) -> bool:
-        """Whether ``part_names`` names every part that a turn can earn besides the outcome."""
+        """True if ``part_names`` names every part that a turn can earn besides the outcome."""
         return getattr(self.env.unwrapped, "part_names", None) is not None
 
     def tasks(self, split: str) -> Sequence[Task]:
@@ -285,14 +285,14 @@ class Host:
     def _lost(self, where: str, error: BaseException) -> EnvError:
         """The error with its place: turn and task of the episode, file and line of the environment."""
         # Of arguments that it does not take no line of its own is to be seen.
-        asked = {"reset": "begin", "step": "respond"} if self._text_env else {}
+        methods = {"reset": "begin", "step": "respond"} if self._text_env else {}
         blamed = self.foreign is not None or isinstance(error, TypeError)
-        told = what_and_where(error, self.env.unwrapped if blamed else None, asked.get(where, where))
+        message = what_and_where(error, self.env.unwrapped if blamed else None, methods.get(where, where))
         turn = {"reset": "", "step": f" {self._turn}", "expert": f" for step {self._turn + 1}"}[where]
         raised = "" if isinstance(error, ContractError) else " raised"
         kind = PlaceLost if isinstance(error, OutsideLost) else EnvError
-        lost = kind(f"{self.name}{raised} in {where}{turn} of {self._task}{told}")
-        lost.told = told
+        lost = kind(f"{self.name}{raised} in {where}{turn} of {self._task}{message}")
+        lost.told = message
         return lost
 
     def _step(
@@ -342,9 +342,9 @@ class Host:
 
 
 def _listed(env: TextEnv, split: str) -> Sequence[Task]:
-    """What ``tasks(split)`` returns, if it is a list of tasks. Raises ContractError."""
+    """Check that ``tasks(split)`` returns a list of tasks, and return it. Raises ContractError."""
     try:
-        found = env.tasks(split)
+        tasks = env.tasks(split)
     except KeyError as error:
         if error.args != (split,):
             raise
@@ -352,8 +352,8 @@ def _listed(env: TextEnv, split: str) -> Sequence[Task]:
             f"tasks({split!r}) raised KeyError: give that split, or name those that there are in the class attribute "
             "splits, such as splits = ('train', 'test')"
         ) from error
-    if not isinstance(found, Sequence) or isinstance(found, str):
-        raise wrong_return(env, "tasks", found, "a list of mt.Task, always the same ones in the same order")
-    if isinstance(found, list | tuple) and (strange := [task for task in found if not isinstance(task, Task)]):
+    if not isinstance(tasks, Sequence) or isinstance(tasks, str):
+        raise wrong_return(env, "tasks", tasks, "a list of mt.Task, always the same ones in the same order")
+    if isinstance(tasks, list | tuple) and (strange := [task for task in tasks if not isinstance(task, Task)]):
         raise wrong_return(env, "tasks", strange[0], "mt.Task objects alone", "a list with ")
-    return found
+    return tasks

@@ -99,7 +99,7 @@ class HostLink:
         await self._stack.aclose()
 
     def is_as(self, times: int) -> bool:
-        """Whether the connection of then is still open."""
+        """True if that connection is still open."""
         return self.fault is None and times == self.times
 
     def begin(self) -> int:
@@ -175,19 +175,19 @@ class HostLink:
         return HostLost(f"{self.url}: status {status} in place of a host's answer")
 
     async def _greeted(self, connection: ClientConnection) -> tuple[int, int]:
-        """How many episodes the host holds, in how many processes. Raises HostLost or HostRefused."""
+        """Numbers of episodes and processes of the host. Raises HostLost or HostRefused."""
         try:
             async with asyncio.timeout(_HELLO_SECONDS):
                 await connection.send(self._hello)
-                [said] = messages_in(await connection.recv())
-            refused = str(said.get("message", ""))[:2000] if "refused" in said else ""
-            limit, processes = (1, 1) if refused else (said["limit"], said["processes"])
+                [message] = messages_in(await connection.recv())
+            refused = str(message.get("message", ""))[:2000] if "refused" in message else ""
+            limit, processes = (1, 1) if refused else (message["limit"], message["processes"])
             if type(limit) is not int or type(processes) is not int or limit < 1 or processes < 1:
                 raise ValueError(f"it holds {limit!r:.40} episodes in {processes!r:.40} processes")
         except (OSError, WebSocketException, EOFError, TimeoutError, *_NONSENSE) as error:
             raise HostLost(f"{self.url}: no greeting of a host: {str(error) or type(error).__name__}") from None
         if refused:
-            raise (HostLost if said["refused"] == _BUSY else HostRefused)(f"{self.url} {refused}")
+            raise (HostLost if message["refused"] == _BUSY else HostRefused)(f"{self.url} {refused}")
         return limit, processes
 
     async def _read(self, connection: ClientConnection) -> None:
@@ -249,9 +249,9 @@ _NONSENSE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 def _watch_dead_peers(connection: ClientConnection) -> None:
     """Have the kernel notice that the other machine is gone, also while this process is busy."""
-    found = connection.transport.get_extra_info("socket")
-    if found is not None:
-        keep_alive(found)
+    tcp = connection.transport.get_extra_info("socket")
+    if tcp is not None:
+        keep_alive(tcp)
 
 
 async def _cancelled(task: "asyncio.Task[None]") -> None:

@@ -1,4 +1,4 @@
-"""What a driver and a host of environments say to each other, and what must be equal on both sides.
+"""Messages between a driver and a host of environments, and the facts that must be equal on both sides.
 
 A connection is a WebSocket at ``/host``. Its frames are lines of JSON (``wire.py``). The driver's first message names
 the environment, and the host's answer says how many episodes it holds. Then each message of the driver has a number,
@@ -53,7 +53,7 @@ def _source_of(kind: type) -> str:
 
 
 def was_edited(kind: type) -> bool:
-    """Whether the file that a class is in is another one by now than when this process first asked."""
+    """True if the file of a class has changed since this process first looked."""
     return _source_now(kind) != _source_of(kind)
 
 
@@ -65,27 +65,29 @@ def _source_now(kind: type) -> str:
 
 
 def _tasks(host: Host) -> Any:
-    """How many tasks there are to train on, and the first and the last one."""
+    """Number of training tasks, and the first and the last one."""
     tasks = host.tasks("train")
     return [len(tasks), *(digest(task_to_wire(tasks[number])) for number in (0, -1) if tasks)]
 
 
 def error_to_wire(error: Exception) -> dict[str, Any]:
     """An error in place of an answer."""
-    told = {"kind": error_kind(error) or "worker", "message": str(error)}
-    return {**told, "suspect": error.suspect, "bystander": error.bystander} if isinstance(error, WorkerError) else told
+    plain = {"kind": error_kind(error) or "worker", "message": str(error)}
+    return (
+        {**plain, "suspect": error.suspect, "bystander": error.bystander} if isinstance(error, WorkerError) else plain
+    )
 
 
-def error_from_wire(told: Mapping[str, Any]) -> Exception:
+def error_from_wire(plain: Mapping[str, Any]) -> Exception:
     """Inverse of ``error_to_wire``. Raises ValueError, KeyError or TypeError for anything else."""
-    text = _checked("message", told["message"], _is_text)
-    if told["kind"] == "worker":
-        return WorkerError(text, told.get("suspect") is True, told.get("bystander") is True)
-    return ERRORS[told["kind"]](text)
+    text = _checked("message", plain["message"], _is_text)
+    if plain["kind"] == "worker":
+        return WorkerError(text, plain.get("suspect") is True, plain.get("bystander") is True)
+    return ERRORS[plain["kind"]](text)
 
 
 def answer_from_wire(values: Any) -> Answer:
-    """What an environment answered. Raises ValueError or TypeError for what no environment of ours answers."""
+    """Parse an environment's answer. Raises ValueError or TypeError for one that no environment of ours gives."""
     if not isinstance(values, list):
         raise TypeError(f"an answer is a list, not {type(values).__name__}")
     answer = step_from_wire(values)
@@ -95,7 +97,7 @@ def answer_from_wire(values: Any) -> Answer:
 
 
 def action_from_wire(value: Any) -> str:
-    """What an expert answered. Raises ValueError."""
+    """Parse an expert's answer. Raises ValueError."""
     return _checked("action", value, _is_text)
 
 

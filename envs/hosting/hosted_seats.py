@@ -41,7 +41,7 @@ class HostsLost(RuntimeError):
 
 @dataclass(frozen=True)
 class Hosts:
-    """Where hosts are, and how long they are waited for.
+    """Addresses of hosts, and time limits for waiting.
 
     Args:
         urls: their addresses.
@@ -130,19 +130,19 @@ class HostedSeats(Seats):
                 self._free.append(seat)
 
     def figures(self) -> dict[str, float | str]:
-        """What is worth a line in the metrics, since this was asked last."""
-        found: dict[str, float | str] = {
+        """Metrics since the last call."""
+        metrics: dict[str, float | str] = {
             "lost_hosts": sum(link.fault is not None for link in self._links),
             "moved_episodes": self._moved,
         }
         self._moved = 0
         for number, link in enumerate(self._links, 1):
             there, idle = link.occupancy.shares()
-            found |= {f"host_{number}/episodes_there": there, f"host_{number}/idle_share": idle}
+            metrics |= {f"host_{number}/episodes_there": there, f"host_{number}/idle_share": idle}
             if link in self._slowest:
                 seconds, task = self._slowest.pop(link)
-                found |= {f"host_{number}/slowest_env_seconds": seconds, f"host_{number}/slowest_task": task}
-        return found
+                metrics |= {f"host_{number}/slowest_env_seconds": seconds, f"host_{number}/slowest_task": task}
+        return metrics
 
     # ---- which host -----------------------------------------------------------------------------------------
 
@@ -232,11 +232,11 @@ class HostedSeats(Seats):
         return f"{why} ({states}): {self._go_on()}"
 
     def _start_one(self) -> str:
-        """What to do about a host that does not answer."""
+        """Advice on a host that does not answer."""
         return "is it running? manyturn host --port N starts one, and placement.hosts names it"
 
     def _go_on(self) -> str:
-        """What to do when the hosts are gone."""
+        """Advice when the hosts are gone."""
         return (
             "start hosts at these addresses and go on with manyturn train --resume RUN; placement.hosts in its "
             "config.toml may name others"
@@ -290,8 +290,8 @@ class _HostedSeat:
                 try:
                     if self._place is None or not self._place[0].is_as(self._place[1]):
                         await self._move()
-                    asked = self._seats.clock()
-                    found, known = await self._answer(op, fields)
+                    began = self._seats.clock()
+                    answer, state = await self._answer(op, fields)
                     break
                 except HostLost as error:
                     self._step_down()
@@ -303,10 +303,10 @@ class _HostedSeat:
                 self._seats.has_failed(self._episode, self._place[0])
             self.leave()
             raise
-        self._said.append((op, fields, known))
+        self._said.append((op, fields, state))
         if op == "step" and self._place is not None:
-            self._seats.has_answered(self._place[0], self._seats.clock() - asked, self._episode[0])
-        return found
+            self._seats.has_answered(self._place[0], self._seats.clock() - began, self._episode[0])
+        return answer
 
     async def _answer(self, op: str, fields: Mapping[str, Any]) -> tuple[Any, str]:
         """The answer and its digest. Raises HostLost, also for what is no answer."""
@@ -328,10 +328,10 @@ class _HostedSeat:
             self._seats.has_moved()
         for number, (op, fields, expected) in enumerate(self._said):
             try:
-                _, known = await self._answer(op, fields)
+                _, state = await self._answer(op, fields)
             except (EnvError, Unsupported, WrapperMismatch) as error:
                 raise self._strayed(number, f"raised {error}") from error
-            if known != expected:
+            if state != expected:
                 raise self._strayed(number, "answered something else")
 
     def _strayed(self, number: int, how: str) -> WorkerError:

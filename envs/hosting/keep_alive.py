@@ -6,10 +6,10 @@ _DEAD_SECONDS = 20  # without a sign from the other machine's kernel, while noth
 _UNREAD_SECONDS = 120  # until what was sent has been taken
 
 
-def keep_alive(found: socket.socket) -> None:
+def keep_alive(tcp: socket.socket) -> None:
     """End connections of a socket whose other side has gone without a word; those that it accepts are alike."""
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _DEAD_SECONDS // 2)
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _DEAD_SECONDS // 4)
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 2)
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_SECONDS * 1000)
+    tcp.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _DEAD_SECONDS // 2)
+    tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _DEAD_SECONDS // 4)
+    tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 2)
+    tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_SECONDS * 1000)

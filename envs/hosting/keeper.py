@@ -69,12 +69,12 @@ def _wait(pid: int, parent: int, statuses: dict[int, int]) -> None:
 
 def _below(pid: int) -> list[int]:
     """Ids of all processes below one, but for those that have ended and are not collected yet."""
-    found = []
+    pids = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             for child in map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split()):
-                found += [child, *_below(child)]
-    return [pid for pid in found if _words(pid)]
+                pids += [child, *_below(child)]
+    return [pid for pid in pids if _words(pid)]
 
 
 def _words(pid: int) -> bytes:

@@ -1,4 +1,4 @@
-"""How many episodes have been somewhere over time."""
+"""Occupancy: number of episodes in a place over time."""
 
 from collections.abc import Callable
 
@@ -24,13 +24,13 @@ class Occupancy:
         self.now += by
 
     def shares(self) -> tuple[float, float]:
-        """How many were there in the mean since this was asked last, and the share of the time with nobody."""
+        """Mean number since the last call, and the share of time with none."""
         self._pass_time()
         passed = self._since - self._began
-        found = (self._area / passed, self._empty / passed) if passed else (float(self.now), float(not self.now))
+        means = (self._area / passed, self._empty / passed) if passed else (float(self.now), float(not self.now))
         self._area = self._empty = 0.0
         self._began = self._since
-        return found
+        return means
 
     def _pass_time(self) -> None:
         now = self._clock()

@@ -1,4 +1,4 @@
-"""How much of the machine a worker holds, read from /proc, and how much it may hold."""
+"""Resources that a worker holds, read from /proc, and their limits."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class WorkerLimits(Options):
-    """What one worker may hold together with all processes that it started, before it is replaced.
+    """Limits of one worker with all processes that it started, before it is replaced.
 
     A worker above a limit gets no new episode and ends after its last one; above twice the limit it is killed.
     """
@@ -36,7 +36,7 @@ USUAL = WorkerLimits()
 
 
 def held_below(root: int) -> Counter[str]:
-    """What the processes below ``root`` hold, the first of them being the worker; names as in ``WorkerLimits``."""
+    """Resources that the processes below ``root`` hold, the worker first; names as in ``WorkerLimits``."""
     held: Counter[str] = Counter(processes=-1)
     for pid in _below(root):
         held["processes"] += 1
@@ -59,11 +59,11 @@ def _below(root: int) -> Iterator[int]:
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
-            found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
-    return found
+            pids += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+    return pids
 
 
 def _read(path: str) -> bytes:

@@ -34,7 +34,7 @@ _HEAD_SECONDS = "10"  # after which what we have started of Ray ends without its
 
 @dataclass(frozen=True)
 class RayHosts:
-    """What Ray is asked for.
+    """Resources requested from Ray.
 
     Args:
         count: hosts.
@@ -140,7 +140,7 @@ class RaySeats(HostedSeats):
             await placer.close()
 
     async def rank_end(self) -> str:
-        """Which rank has ended before the run, and why, once one has."""
+        """First rank that ends before the run, and the reason."""
         await self._has_rank_end.wait()
         return self._rank_end
 
@@ -166,21 +166,21 @@ class RaySeats(HostedSeats):
             self._lose(message["refused"], HostRefused)
 
     def _count_placed(self) -> None:
-        is_whole = all(there == wanted for there, wanted in self._parts().values())
+        is_whole = all(there == needed for there, needed in self._parts().values())
         if is_whole and not self._placed.done():
             self._placed.set_result(None)
 
     def _parts(self) -> dict[str, tuple[int, int]]:
-        """How many there are of each, and how many are wanted."""
-        wanted = self._wanted
+        """Number of each that is there, and the number needed."""
+        request = self._wanted
         return {
-            "hosts": (len(self._found), wanted["count"]),
-            "samplers": (sum(map(bool, self.sampler_urls)), wanted["samplers"]),
-            "ranks": (len(self._ready), wanted["ranks"]),
+            "hosts": (len(self._found), request["count"]),
+            "samplers": (sum(map(bool, self.sampler_urls)), request["samplers"]),
+            "ranks": (len(self._ready), request["ranks"]),
         }
 
     def _placed_words(self) -> str:
-        return " and ".join(f"{there} of {wanted} {what}" for what, (there, wanted) in self._parts().items() if wanted)
+        return " and ".join(f"{there} of {needed} {what}" for what, (there, needed) in self._parts().items() if needed)
 
     def _lose_rank(self, why: str) -> None:
         if not self._placed.done():
@@ -284,8 +284,8 @@ class _Placer:
         await self._ended(_END_SECONDS)
         lines = self._stderr.decode(errors="replace").strip().splitlines()
         words = re.sub(r"^\[.*?\] (\w+\.\w+:\d+: )?", "", lines[-1]) if lines else ""  # without clock and line of code
-        said = words.partition(". ")[0]
-        self._lose(f"Ray was lost: {said:.300}" if said else "Ray was lost")
+        first = words.partition(". ")[0]
+        self._lose(f"Ray was lost: {first:.300}" if first else "Ray was lost")
 
     async def _read_stderr(self) -> None:
         assert self._process.stderr is not None

@@ -1,4 +1,4 @@
-"""Where episodes run: in this process, or in supervised worker processes. The episode is the same in both.
+"""Seats of episodes in this process or in supervised worker processes. The episode is the same in both.
 
 async with open_seats("manyturn/Maze-v0", limit=8, workers=2) as seats:
     async with seats.take() as seat:
@@ -96,7 +96,7 @@ class Seats(abc.ABC):
         return self._host.tasks(split)
 
     def figures(self) -> Mapping[str, float | str]:
-        """What is worth a line in the metrics, since this was asked last."""
+        """Metrics since the last call."""
         return {}
 
     @abc.abstractmethod
@@ -167,7 +167,7 @@ class _InlineSeat:
             _close(host)
 
     def _or_lost(self, call: Callable[[Host], T]) -> T:
-        """What the environment answers; one that raised is not used again."""
+        """Answer of the environment; one that raised is not used again."""
         if not self.live or self._host is None:
             raise ResetNeeded(RESET_FIRST)
         try:
@@ -314,7 +314,7 @@ class WorkerSeats(Seats):
 
     @property
     def replaced(self) -> Mapping[str, int]:
-        """How many workers were replaced for going beyond each of the limits."""
+        """Number of workers replaced for exceeding each limit."""
         return self._pool.replaced
 
     @contextlib.asynccontextmanager

@@ -1,4 +1,4 @@
-"""Whether an environment can be made and lists its tasks, tried in a process of its own before this one does it."""
+"""Trial of an environment: make it and list its tasks in a separate process before this one does."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -27,13 +27,13 @@ def try_out(name: str, kwargs: Mapping[str, Any] | None, timeout: float) -> None
 
 @cache
 def _tried(hello: str, timeout: float) -> None:
-    known = json.loads(hello)
-    with Errand(listed, (known["name"], known["kwargs"]), known, timeout) as work:
+    greeting = json.loads(hello)
+    with Errand(listed, (greeting["name"], greeting["kwargs"]), greeting, timeout) as work:
         try:
             for _ in work:
                 pass
         except ErrandLost as lost:
-            raise ErrandLost(f"{known['name']} cannot be used: {lost}") from None
+            raise ErrandLost(f"{greeting['name']} cannot be used: {lost}") from None
         except Exception:
             return  # the environment's own, or a mistake in its name
 

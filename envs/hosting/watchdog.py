@@ -96,12 +96,12 @@ class Watchdog:
 
     @property
     def heard(self) -> bool:
-        """Whether a signal has asked the process to end."""
+        """True if a signal has requested the process to end."""
         return bool(self._heard)
 
     @property
     def is_hurried(self) -> bool:
-        """Whether nothing runs that ends by itself and is worth waiting for."""
+        """True if nothing runs that ends by itself and is worth waiting for."""
         return not self._unhurried
 
     def answer(self) -> None:
@@ -122,11 +122,11 @@ class Watchdog:
         while True:
             ready, _, _ = select.select([read], [], [], 0.1 if self._heard else None)
             if ready:
-                said = os.read(read, 64)
-                if not said:
+                byte = os.read(read, 64)
+                if not byte:
                     os.close(read)
                     return
-                self._heard += (number for number in said if number in SIGNALS)
+                self._heard += (number for number in byte if number in SIGNALS)
                 if self._heard:
                     self.answer()
             if self._heard and self._is_over():

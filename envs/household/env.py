@@ -36,11 +36,11 @@ Commands:
   cool OBJECT with fridge N
   slice OBJECT with the knife that you hold{help}
 
-Names have a number: cabinet 3, mug 1. You can hold one object. You see what a receptacle holds when you go to it, or \
-open it if it is closed. To clean, heat or cool an object, hold it and stand at the sinkbasin, microwave or fridge. To \
+Names have a number: cabinet 3, mug 1. You can hold one object. Go to a receptacle to see what it holds; if it is \
+closed, open it. To clean, heat or cool an object, hold it and stand at the sinkbasin, microwave or fridge. To \
 look at an object under a lamp, hold it, go to the lamp and use the lamp.
-A command that is not possible here is answered with: Nothing happens.
-The goal stands at the end of the first text: put an object somewhere, put a clean, hot or cool one somewhere, put two \
+If a command is impossible, the answer is: Nothing happens.
+The goal is at the end of the first text: put an object somewhere, put a clean, hot or cool one somewhere, put two \
 of a kind in the same receptacle, or look at an object under a lamp."""
 
 
@@ -96,19 +96,19 @@ class Household(TextEnv):
     ):
         if grammar is not None and grammar not in GRAMMARS:
             raise ValueError(f"no grammar {grammar!r}: choose {' or '.join(GRAMMARS)}")
-        wanted = _kinds(kinds, KINDS if games is not None else self.level_of(difficulty or "easy").kinds)
+        chosen_kinds = _kinds(kinds, KINDS if games is not None else self.level_of(difficulty or "easy").kinds)
         self._grammar = GRAMMARS[grammar] if grammar else None
         self._folder: GameFolder | None = None
         if games is None:
             difficulty = difficulty or "easy"
             self._tasks: dict[str, Sequence[Task]] = {
-                name: HouseholdTasks(name, difficulty, wanted) for name in self.splits
+                name: HouseholdTasks(name, difficulty, chosen_kinds) for name in self.splits
             }
         else:
             if difficulty is not None:
                 raise ValueError("games have no difficulty: leave out one of games and difficulty")
             self.levels = {}
-            self._folder = GameFolder(games, wanted)
+            self._folder = GameFolder(games, chosen_kinds)
             self._tasks = {**{name: self._folder.tasks(name) for name in SPLITS}, "test_unseen": ()}
         super().__init__(split, max_turns, difficulty)
         if not len(self._tasks[split]):
@@ -125,8 +125,8 @@ class Household(TextEnv):
     def find(self, task_id: str) -> Task:
         if self._folder:
             return super().find(task_id)
-        found = _found(task_id)
-        return found if found is not None else super().find(task_id)
+        task = _found(task_id)
+        return task if task is not None else super().find(task_id)
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         if self._folder:
@@ -169,7 +169,7 @@ class Household(TextEnv):
 
 
 def instructions(grammar: Grammar) -> str:
-    """What the agent is told once."""
+    """Instructions that the agent reads once."""
     put = grammar.put.format(o="OBJECT", r="RECEPTACLE")
     return INSTRUCTIONS.format(put=put, help="\n  help" if grammar.help else "")
 
@@ -188,8 +188,8 @@ def _kinds(kinds: Sequence[str] | str | None, offered: Sequence[str]) -> tuple[s
     """The goal kinds asked for, checked against those on offer; None for all."""
     if kinds is None:
         return None
-    wanted = (kinds,) if isinstance(kinds, str) else tuple(kinds)
-    wrong = [kind for kind in wanted if kind not in offered]
-    if wrong or not wanted:
+    chosen = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    wrong = [kind for kind in chosen if kind not in offered]
+    if wrong or not chosen:
         raise ValueError(f"no goal kind {', '.join(map(repr, wrong)) or 'given'}: choose from {', '.join(offered)}")
-    return wanted
+    return chosen

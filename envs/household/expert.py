@@ -19,12 +19,12 @@ def next_command(world: World) -> str:
         if kind in STATIONS and not _done(world) >> world.held & 1:
             return _use_station(world, kind)
         return _put(world, _destination(world))
-    wanted = world.problem.targets
+    targets = world.problem.targets
     destination = _destination(world)
     if kind == "two":
-        wanted &= ~_shown(world, destination)
-    ready = wanted & _done(world)
-    return _fetch(world, ready) or _fetch(world, wanted) or _search(world, world.problem.goal.object)
+        targets &= ~_shown(world, destination)
+    ready = targets & _done(world)
+    return _fetch(world, ready) or _fetch(world, targets) or _search(world, world.problem.goal.object)
 
 
 def _light(world: World) -> str:
@@ -64,8 +64,8 @@ def _destination(world: World) -> int:
 
     def order(r: int) -> tuple[bool, int, bool, bool, int]:
         fits = bool(problem.fits[r] >> held & 1 if held is not None else problem.fits[r] & problem.targets)
-        known = (_shown(world, r) & problem.targets & _done(world)).bit_count()
-        return not fits, -known, problem.spots[r] != world.place, _closed(world, r), r
+        visible = (_shown(world, r) & problem.targets & _done(world)).bit_count()
+        return not fits, -visible, problem.spots[r] != world.place, _closed(world, r), r
 
     return min(problem.goals, key=order)
 

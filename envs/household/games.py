@@ -88,7 +88,7 @@ class GameFolder:
         return self._splits[split]
 
     def tables(self, task: Task, grammar: Grammar | None) -> Tables:
-        """What is needed to play a task of this folder, in a given grammar or in the file's own."""
+        """Game of a task of this folder, in a given grammar or in the file's own."""
         file = self._splits[task.split].files[task.id]
         stamp = _stamp(file)
         if _read(file, stamp)[0] != task.params["sha256"]:
@@ -118,7 +118,7 @@ def _tables(file: Path, when: tuple[int, int], grammar: Grammar | None) -> Table
 
 
 def _short(root: Path, file: Path) -> str:
-    """What stands for a file in a task id: its folder for ``game.tw-pddl``, which is always called so."""
+    """Name of a game file in a task id: its folder for ``game.tw-pddl``, which is always called so."""
     path = file.relative_to(root)
     return (path.parent if path.name == "game.tw-pddl" and len(path.parts) > 1 else path).as_posix()
 

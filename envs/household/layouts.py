@@ -73,13 +73,13 @@ class Layout:
 
 
 def order_key(kind: str) -> str:
-    """Where a type's identifiers sort: ``sinkbasin`` under ``sink_bar_``."""
+    """Sort key of a type's identifiers: ``sinkbasin`` under ``sink_bar_``."""
     return kind.removesuffix("basin") + "_"
 
 
 @cache
 def pair_is_unseen(thing: str, target: str) -> bool:
-    """Whether this pair of object and target type is kept for ``test_unseen``."""
+    """True if this pair of object and target type is reserved for ``test_unseen``."""
     return split_of(digest("household pair", thing, target), _SHARES) == "unseen"
 
 
@@ -108,14 +108,14 @@ def _draw(room: str, level: RoomLevel, key: tuple[object, ...]) -> Layout:
 @cache
 def layouts(difficulty: str, room: str, unseen: bool) -> tuple[Layout, ...]:
     """All layouts of a room at a difficulty, either those of the three usual splits or those of ``test_unseen``."""
-    found: dict[str, Layout] = {}
-    wanted, number = UNSEEN_PER_ROOM if unseen else SEEN_PER_ROOM, 0
-    while len(found) < wanted:
+    layouts: dict[str, Layout] = {}
+    target_count, number = UNSEEN_PER_ROOM if unseen else SEEN_PER_ROOM, 0
+    while len(layouts) < target_count:
         layout = _draw(room, LEVELS[difficulty], ("household layout", difficulty, room, number))
         if layout.unseen == unseen:
-            found.setdefault(layout.text, layout)
+            layouts.setdefault(layout.text, layout)
         number += 1
-    return tuple(found.values())
+    return tuple(layouts.values())
 
 
 @cache

@@ -72,9 +72,9 @@ def read_problem(text: str, sentence: str | None = None, agent: str | None = Non
         if isinstance(fact, list) and fact[0] != "=" and others.isdisjoint(fact):
             facts[fact[0]].append(fact[1:])
     goal = _read_goal(parts[":goal"], source)
-    found = _SENTENCE.search(text)
-    told = found[1].strip() if found else goal.sentence()
-    return _build(facts, goal, told if sentence is None else sentence, source)
+    match = _SENTENCE.search(text)
+    task_text = match[1].strip() if match else goal.sentence()
+    return _build(facts, goal, task_text if sentence is None else sentence, source)
 
 
 def read_game(text: str, agent: str | None = None, source: str = "text") -> tuple[Problem, Grammar]:
@@ -88,8 +88,8 @@ def read_game(text: str, agent: str | None = None, source: str = "text") -> tupl
     missing = {"pddl_problem", "grammar"} - set(game)
     if missing:
         raise GameError(f"{source}: no {' and no '.join(sorted(missing))} in it: give ALFWorld's game.tw-pddl")
-    found = _SENTENCE.search(game["grammar"])
-    return read_problem(game["pddl_problem"], found and found[1].strip(), agent, source), _read_grammar(game["grammar"])
+    match = _SENTENCE.search(game["grammar"])
+    return read_problem(game["pddl_problem"], match and match[1].strip(), agent, source), _read_grammar(game["grammar"])
 
 
 def load_game(path: Path, agent: str | None = None) -> tuple[Problem, Grammar]:
@@ -115,14 +115,14 @@ def _read_grammar(text: str) -> Grammar:
 
 def _declared(words: list[str], kind: str) -> list[str]:
     """Names declared with this type in a typed list ``a b - kind c - other``."""
-    found, open_names, words = [], [], list(words)
+    names, open_names, words = [], [], list(words)
     for i, word in enumerate(words):
         if i and words[i - 1] == "-":
-            found += open_names if word == kind else []
+            names += open_names if word == kind else []
             open_names = []
         elif word != "-":
             open_names.append(word)
-    return found
+    return names
 
 
 def _atoms(expression: Any) -> Iterable[list[str]]:
@@ -218,7 +218,9 @@ def _build(facts: dict[str, list[list[str]]], goal: Goal, sentence: str, source:
         opened=mask("opened", index),
         fits=tuple(fits),
         traits={trait: mask(predicate, number) for predicate, trait in _TRAITS.items()},
-        states={state: found for predicate, state in _STATES.items() if (found := mask(predicate, number))},
+        states={
+            state: objects_there for predicate, state in _STATES.items() if (objects_there := mask(predicate, number))
+        },
         inside=dict(inside),
         held=number[holds[0][1]] if holds else -1,
     )

@@ -31,7 +31,7 @@ def bits(mask: int) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is to be reached.
+    """Goal of a problem.
 
     Args:
         kind: one of ``KINDS``.

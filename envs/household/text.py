@@ -28,7 +28,7 @@ Available commands:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What differs between releases of ALFWorld's game files.
+    """Grammar of a release of ALFWorld's game files.
 
     Args:
         put: command for putting, with ``{o}`` and ``{r}``.
@@ -73,7 +73,7 @@ def bare_listing(names: Iterable[str]) -> str:
 
 
 def describe(name: str, clean: bool, hot: bool, cool: bool, sliced: bool, toggled: bool) -> str:
-    """What examining a held object says."""
+    """Text for examining a held object."""
     # The grammar says "cool" among several states and "cold" alone.
     states = [word for word, holds in (("hot", hot), ("cool", cool and not hot), ("clean", clean)) if holds]
     if states and sliced:

@@ -1,4 +1,4 @@
-"""What there is in a household: receptacles of each room, objects, where they fit and what can be done with them.
+"""Things in a household: receptacles of each room, objects, their places and uses.
 
 Type names are AI2-THOR's, in lower case, so that what is learnt here reads like ALFWorld; the tables are our own and
 follow common sense.

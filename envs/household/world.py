@@ -37,30 +37,30 @@ class Tables:
 
     def others(self, place: int) -> list[str]:
         """Sorted commands for going to every receptacle that is not at ``place``."""
-        found = self._others.get(place)
-        if found is None:
+        commands = self._others.get(place)
+        if commands is None:
             spots = self.problem.spots
-            found = [command for command in self._go_sorted if spots[self.go[command][1]] != place]
-            self._others[place] = found
-        return found
+            commands = [command for command in self._go_sorted if spots[self.go[command][1]] != place]
+            self._others[place] = commands
+        return commands
 
     def list(self, objects: int) -> str:
         """The objects of a mask in words."""
-        found = self._lists.get(objects)
-        if found is None:
+        text = self._lists.get(objects)
+        if text is None:
             names = self.problem.objects
-            found = self._lists[objects] = listing(names[i] for i in bits(objects))
-        return found
+            text = self._lists[objects] = listing(names[i] for i in bits(objects))
+        return text
 
     def view(self, receptacle: int, objects: int) -> str:
-        """What one sees in or on a receptacle that is not closed."""
+        """Objects visible in or on an open receptacle."""
         key = (receptacle, objects)
-        found = self._views.get(key)
-        if found is None:
+        text = self._views.get(key)
+        if text is None:
             name = self.problem.receptacles[receptacle]
             start = f"The {name} is open. In it" if self.problem.openable >> receptacle & 1 else f"On the {name}"
-            found = self._views[key] = f"{start}, you see {self.list(objects)}."
-        return found
+            text = self._views[key] = f"{start}, you see {self.list(objects)}."
+        return text
 
 
 class World:
@@ -159,18 +159,18 @@ class World:
 
     def _local(self) -> tuple[dict[str, Operation], list[str]]:
         """Commands that depend on the place: name -> operation, and the sorted list of all commands."""
-        known = self._known[self.place]
-        found = known.get(self.held)
-        if found is None:
+        cached = self._known[self.place]
+        entry = cached.get(self.held)
+        if entry is None:
             operations: dict[str, Operation] = {}
             for receptacle in self.problem.here[self.place]:
                 self._offer(receptacle, operations)
             if self.held >= 0:
                 self._offer_held(operations)
             tables = self.tables
-            found = operations, sorted([*operations, *tables.others(self.place), *tables.fixed])
-            known[self.held] = found
-        return found
+            entry = operations, sorted([*operations, *tables.others(self.place), *tables.fixed])
+            cached[self.held] = entry
+        return entry
 
     def _offer(self, receptacle: int, into: dict[str, Operation]) -> None:
         problem, held, r = self.problem, self.held, receptacle
@@ -323,10 +323,10 @@ class World:
             if self.held < 0 or not lit or not problem.targets >> self.held & 1:
                 return False
             return any(contents[r] & lit for r in problem.here[self.place])
-        wanted = self._transformed()
+        transformed = self._transformed()
         if kind == "two":
-            return any((contents[r] & wanted).bit_count() > 1 for r in problem.goals)
-        return any(contents[r] & wanted for r in problem.goals)
+            return any((contents[r] & transformed).bit_count() > 1 for r in problem.goals)
+        return any(contents[r] & transformed for r in problem.goals)
 
 
 def _changes(now: list[int], start: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""What a server of OpenEnv says about its environment before anything is played: words, schemas and tasks."""
+"""Description that an OpenEnv server gives of its environment: words, schemas and tasks."""
 
 import json
 import re
@@ -46,8 +46,8 @@ class About:
                 "of OpenEnv, and is the address complete?"
             )
         self.action, self.observation = schema["action"], schema["observation"]
-        told = words.get("description") if isinstance(words, Mapping) else None
-        self.description = told.strip() if isinstance(told, str) else ""
+        description = words.get("description") if isinstance(words, Mapping) else None
+        self.description = description.strip() if isinstance(description, str) else ""
         named = self._asked("GET", "/list_environments")
         self._name = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else None
         self.splits = self._splits()
@@ -76,20 +76,22 @@ class About:
 
     def _task(self, split: str, index: int, count: int) -> Task:
         first = index - index % _AT_ONCE
-        if (found := self._tasks.get((split, first))) is None:
-            wanted = {"split": split, "start": first, "stop": min(first + _AT_ONCE, count)}
-            answer = self._asked("POST", f"/{self._name}/task_range", wanted)
-            found = answer.get("tasks") if isinstance(answer, Mapping) else None
-            if not isinstance(found, list) or len(found) != wanted["stop"] - first:
-                raise BadAnswer(f"the server lists tasks {first} to {wanted['stop'] - 1} of {split} as {short(answer)}")
-            self._tasks[split, first] = found
+        if (page := self._tasks.get((split, first))) is None:
+            request = {"split": split, "start": first, "stop": min(first + _AT_ONCE, count)}
+            answer = self._asked("POST", f"/{self._name}/task_range", request)
+            page = answer.get("tasks") if isinstance(answer, Mapping) else None
+            if not isinstance(page, list) or len(page) != request["stop"] - first:
+                raise BadAnswer(
+                    f"the server lists tasks {first} to {request['stop'] - 1} of {split} as {short(answer)}"
+                )
+            self._tasks[split, first] = page
             if len(self._tasks) > _KEPT:
                 self._tasks.popitem(last=False)
-        spec = found[index - first]
+        spec = page[index - first]
         return Task(f"{split}/{index}", split, spec if isinstance(spec, dict) and spec else {"task": spec})
 
     def _asked(self, method: str, path: str, body: Any = None) -> Any:
-        """What the server says at a path; None where it has nothing there."""
+        """Server's answer at a path; None where it has none."""
         raw, where, stop = bytearray(), f"{self._address.http}{path}", time.monotonic() + self._seconds
         headers = {"Accept-Encoding": "identity", **self._address.headers}
         try:
@@ -104,8 +106,8 @@ class About:
                     if len(raw) > _MOST_BYTES:
                         raise BadAnswer(f"{where} sends more than {_MOST_BYTES:,} bytes")
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            told = short(str(error) or type(error).__name__)
-            raise OutsideLost(f"{where} cannot be reached: {told}: start the server, or fix the address") from None
+            reason = short(str(error) or type(error).__name__)
+            raise OutsideLost(f"{where} cannot be reached: {reason}: start the server, or fix the address") from None
         if response.status_code in (401, 403):
             raise NeedsSetup(f"{where} refused with status {response.status_code}: set {TOKEN} to the server's token")
         if response.status_code in _ABSENT:

@@ -21,11 +21,11 @@ from manyturn.envs.openenv.faults import ActionRefused, BadAnswer
 from manyturn.envs.openenv.shapes import Shapes
 from manyturn.envs.openenv.turns import ServedTurn, read_turn
 
-_NO_ACTION = "That is no action: "
+_NO_ACTION = "That is not an action: "
 
 
 class ServedEnv(gymnasium.Env[str, str]):
-    """What a server of OpenEnv hosts, as an environment of strings.
+    """Environment of an OpenEnv server, as an environment of strings.
 
     A reward that the server leaves out adds nothing; an episode for which it never gives one is not scored. An action
     that is none for the server is answered here, and its turn does not reach it.
@@ -111,11 +111,11 @@ class ServedEnv(gymnasium.Env[str, str]):
         """One turn. Raises OutsideLost, ServerRaised or BadAnswer, after each of which the episode is lost."""
         if not self._live or self._connection is None:
             raise ResetNeeded("the episode has ended, is lost or has not begun: call reset()")
-        asked = self._shapes.action(action)
-        if asked is None:
+        shaped = self._shapes.action(action)
+        if shaped is None:
             return self._refused(self._shapes.rule or "it holds half of a surrogate pair.")
         try:
-            data = self._connection.ask("step", asked)
+            data = self._connection.ask("step", shaped)
         except ActionRefused as refusal:
             return self._refused(f"{refusal}. {self._shapes.rule}".strip())
         except Exception:
@@ -155,9 +155,9 @@ class ServedEnv(gymnasium.Env[str, str]):
     def _checked(self, data: Any, turn: int) -> ServedTurn:
         """The turn that an answer tells; one that breaks a rule ends the session."""
         try:
-            found = read_turn(data, turn)
-            self._shapes.text(found.observation)
-            return found
+            turn_facts = read_turn(data, turn)
+            self._shapes.text(turn_facts.observation)
+            return turn_facts
         except Exception:
             self.close()
             raise

@@ -1,4 +1,4 @@
-"""What goes wrong with a server of OpenEnv, by whose fault it is. None of it is a reward."""
+"""Faults of an OpenEnv server, by their cause. None of them is a reward."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,19 +20,19 @@ class ActionRefused(RuntimeError):
 
 
 class BadAnswer(ValueError):
-    """What the server sent is no answer of the protocol."""
+    """Message of the server that is no answer of the protocol."""
 
 
 def fault_of(data: Any, is_step: bool) -> Exception:
     """The error that a server's message of the type ``error`` means."""
     if not isinstance(data, Mapping) or not isinstance(data.get("code"), str):
         return BadAnswer(f"the server sent an error without a code: {short(data)}")
-    code, told = data["code"], f"the server says {data['code'][:40]}: {short(data.get('message'))}"
+    code, message = data["code"], f"the server says {data['code'][:40]}: {short(data.get('message'))}"
     if code == "VALIDATION_ERROR" and is_step:
-        return ActionRefused(told)
+        return ActionRefused(message)
     if code in _OF_PLACE or data.get("kind") in _OF_OUR_PLACE:
-        return OutsideLost(told + (_MORE if code == "CAPACITY_REACHED" else ""))
-    return ServerRaised(told)
+        return OutsideLost(message + (_MORE if code == "CAPACITY_REACHED" else ""))
+    return ServerRaised(message)
 
 
 def short(value: object) -> str:

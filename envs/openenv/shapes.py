@@ -1,4 +1,4 @@
-"""How an agent's text becomes an action of a server of OpenEnv, and an observation of one becomes text.
+"""Conversion of an agent's text to an OpenEnv action, and of an observation to text.
 
 OpenEnv's actions and observations are JSON objects with fields of the environment's own. Where one field alone holds
 text, the agent writes and reads that; else it writes and reads the object.
@@ -40,7 +40,7 @@ class Shapes:
             ""
             if self._action
             else (
-                "Answer with one JSON object, and nothing else. Its fields are described by this schema: "
+                "Answer with one JSON object and nothing else. This schema describes its fields: "
                 + json.dumps({"properties": fields, "required": needed, **_definitions(action)}, ensure_ascii=False)
             )
         )
@@ -51,18 +51,18 @@ class Shapes:
             text.encode()  # half of a surrogate pair has no place in a message
             if self._action:
                 return {self._action: text}
-            found = json.loads(_unfenced(text))
+            plain = json.loads(_unfenced(text))
         except (ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) else None
+        return plain if isinstance(plain, dict) else None
 
     def text(self, observation: Any) -> str:
-        """What the agent reads of an observation. Raises BadAnswer."""
+        """Text of an observation for the agent. Raises BadAnswer."""
         if not isinstance(observation, Mapping):
             raise BadAnswer(f"the server's observation is no object: {short(observation)}")
         if self._observation is None:
-            told = {name: value for name, value in observation.items() if name not in _OF_OBSERVATION}
-            return json.dumps(told, ensure_ascii=False)
+            fields = {name: value for name, value in observation.items() if name not in _OF_OBSERVATION}
+            return json.dumps(fields, ensure_ascii=False)
         text = observation.get(self._observation)
         if not isinstance(text, str):
             raise BadAnswer(
@@ -80,9 +80,11 @@ def _definitions(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _checked(schema: Mapping[str, Any], field: str | None, what: str) -> str | None:
-    known = schema.get("properties", {})
-    if field is not None and field not in known:
-        raise ValueError(f"{what}_field {field!r} is none of the server's {what}: it has {', '.join(known) or 'none'}")
+    properties = schema.get("properties", {})
+    if field is not None and field not in properties:
+        raise ValueError(
+            f"{what}_field {field!r} is none of the server's {what}: it has {', '.join(properties) or 'none'}"
+        )
     return field
 
 

@@ -12,7 +12,7 @@ _OURS = frozenset({"task", "split", "seed", "turn", "ended", "truncated", "score
 
 
 class ServedTurn(NamedTuple):
-    """What came of a reset or a step.
+    """Result of a reset or a step.
 
     Attributes:
         reward: None if the server gives none.
@@ -42,19 +42,19 @@ def read_turn(data: Mapping[str, Any], turn: int) -> ServedTurn:
     if facts is None and isinstance(observation, Mapping):
         facts = observation.get("metadata")
     facts = facts if isinstance(facts, Mapping) else {}
-    known = None if reward is None else float(reward)
+    number = None if reward is None else float(reward)
     if not facts.keys() >= _OURS:
-        said = {"success": facts["success"]} if done and isinstance(facts.get("success"), bool) else {}
-        return ServedTurn(observation, known, done, done and facts.get("truncated") is True, said)
+        success = {"success": facts["success"]} if done and isinstance(facts.get("success"), bool) else {}
+        return ServedTurn(observation, number, done, done and facts.get("truncated") is True, success)
     if facts["turn"] != turn:
         raise BadAnswer(f"the server has played {short(facts['turn'])} turns of this episode, and we {turn}")
     if facts.get("role", ONE_ROLE) != ONE_ROLE:
         raise BadAnswer(f"{short(facts['role'])} acts next: OpenEnv's protocol has no word for several roles")
-    return ServedTurn(observation, known, done, done and facts["truncated"] is True, _info(facts, known, done))
+    return ServedTurn(observation, number, done, done and facts["truncated"] is True, _info(facts, number, done))
 
 
 def _info(facts: Mapping[str, Any], reward: float | None, done: bool) -> dict[str, Any]:
-    """What a server of ours says of a turn, as ``info`` has it."""
+    """Facts of a turn from a manyturn server, as in ``info``."""
     parts, measures = _numbers(facts, "reward_parts"), _numbers(facts, "measures")
     if reward is not None and not math.isclose(sum(parts.values()), reward, rel_tol=1e-9, abs_tol=1e-9):
         raise BadAnswer(f"the parts {short(parts)} do not sum to the reward {reward}")

@@ -1,4 +1,4 @@
-"""Which datasets of reasoning-gym may score what a model writes, and why others may not.
+"""Datasets of reasoning-gym that may score a model's text, and the reasons against the others.
 
 Source: the package reasoning-gym 0.1.25. Each scorer named here was read, and is tried on hostile answers by a test.
 """

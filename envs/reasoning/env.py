@@ -40,8 +40,8 @@ class ReasoningEnv(TextEnv):
     """
 
     instructions = (
-        "Answer the question. Your action is the answer alone, in the form that the question asks for, without "
-        "reasoning and without any words around it."
+        "Answer the question. Write only the answer, in the form that the question asks for, without reasoning "
+        "or any other words."
     )
     max_turns = 1
     part_names = ()
@@ -58,10 +58,10 @@ class ReasoningEnv(TextEnv):
             )
         if not 1 <= size <= _SHIFTS["validation"]:
             raise ValueError(f"size = {size} must be from 1 to {_SHIFTS['validation']}")
-        known = [field.name for field in fields(DATASETS[dataset][1]) if field.name not in _OWN]
+        names = [field.name for field in fields(DATASETS[dataset][1]) if field.name not in _OWN]
         for name in config or ():
-            if name not in known:
-                raise ValueError(unknown(f"option of {dataset}", name, known))
+            if name not in names:
+                raise ValueError(unknown(f"option of {dataset}", name, names))
         self._name, self._seed_of, self._size = dataset, seed, size
         self._config = dict(config or {})
         self._datasets: dict[str, ProceduralDataset] = {}

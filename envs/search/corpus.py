@@ -83,18 +83,18 @@ def _read(path: Path, _: Any) -> Corpus:
 
 def unique(entries: Iterable[tuple[str, Any, str]]) -> dict[str, Any]:
     """Id -> value of entries (id, value, place). Raises ValueError for an id that occurs twice."""
-    found: dict[str, Any] = {}
+    index: dict[str, Any] = {}
     for name, value, place in entries:
-        if name in found:
+        if name in index:
             raise ValueError(f"{place}: the id {name!r} occurs twice")
-        found[name] = value
-    return found
+        index[name] = value
+    return index
 
 
 def stamp(path: Path) -> Any:
-    """What changes when a file does; None where there is none."""
+    """Fingerprint of a file; None where there is none."""
     try:
-        told = path.stat()
+        stat = path.stat()
     except OSError:
         return None
-    return told.st_mtime_ns, told.st_size
+    return stat.st_mtime_ns, stat.st_size

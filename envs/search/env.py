@@ -25,9 +25,9 @@ from manyturn.envs.tools.told import told
 from manyturn.envs.tools.toolset import Toolset
 
 INSTRUCTIONS = (
-    "Answer the question from a collection of passages. A search finds passages by their words; search for the names "
-    "that you know, and go on with those that you read of. There are at most 4 searches. Then answer, and cite the "
-    "passages that prove it: one for each fact that leads to the answer, at most 4."
+    "Answer the question from a collection of passages. A search finds passages by their words: search for a "
+    "name in the question, then for names in the passages that you find. You have at most 4 searches. Then "
+    "answer, and cite the passages that prove the answer: one for each fact that leads to the answer, at most 4."
 )
 REWARDS = ("outcome", "turns")
 SEARCHES = 4
@@ -148,7 +148,7 @@ class Search(TextEnv):
         return set(self.task.params["supports"]) <= set(sources)
 
     def _supported(self) -> int:
-        """How many of the passages that are needed have been shown."""
+        """Number of the needed passages that have been shown."""
         return len(set(self.task.params["supports"]) & self._research.found.keys())
 
     def admissible(self) -> list[str]:
@@ -167,7 +167,7 @@ class Search(TextEnv):
         return self._supported() / (len(self.task.params["supports"]) or 1)
 
     def notes(self) -> Mapping[str, Any]:
-        """How near the answer came, once it is given."""
+        """Score of the answer, once it is given."""
         if self._research.given is None:
             return {}
         text, sources = self._research.given
@@ -194,7 +194,7 @@ class Search(TextEnv):
         return json.dumps([research.queries, list(research.found), research.given, self._read]).encode()
 
     def load(self, data: bytes) -> None:
-        queries, found, given, self._read = json.loads(data)
+        queries, shown, given, self._read = json.loads(data)
         research = self._research
-        research.queries, research.found = queries, dict.fromkeys(found)
+        research.queries, research.found = queries, dict.fromkeys(shown)
         research.given = None if given is None else (given[0], tuple(given[1]))

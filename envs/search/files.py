@@ -33,11 +33,13 @@ def questions_at(path: Path, corpus: Path) -> Splits:
 
 @lru_cache(maxsize=4)
 def _read(path: Path, _: Any, corpus: Path, __: Any) -> Splits:
-    known = corpus_at(corpus)
-    found = unique((task.id, task, line.place) for line in lines_of(path, "questions") for task in [_task(line, known)])
-    if not found:
+    corpus_there = corpus_at(corpus)
+    loaded = unique(
+        (task.id, task, line.place) for line in lines_of(path, "questions") for task in [_task(line, corpus_there)]
+    )
+    if not loaded:
         raise ValueError(f"{path}: there are no questions")
-    splits = {split: [task for task in found.values() if task.split == split] for split in SPLITS}
+    splits = {split: [task for task in loaded.values() if task.split == split] for split in SPLITS}
     return {split: tasks for split, tasks in splits.items() if tasks}
 
 

@@ -43,7 +43,7 @@ def told(seed: int) -> Told:
 
 def _passages(entity: Entity, world: World, draws: Draws) -> list[tuple[str, list[str]]]:
     """Texts, each with the names of the relations that it tells."""
-    told: dict[str, list[str]] = {}
+    told_of: dict[str, list[str]] = {}
     texts: dict[str, list[str]] = {}
     for relation in entity.relations():
         if relation.passage not in texts:
@@ -53,10 +53,10 @@ def _passages(entity: Entity, world: World, draws: Draws) -> list[tuple[str, lis
         what = world[value].label if is_entity(relation) else value
         sentence = draws.pick(relation.sentences).format(who=_short(entity), what=what)
         texts[relation.passage].append(sentence[0].upper() + sentence[1:])
-        told.setdefault(relation.passage, []).append(relation.name)
-    return [(" ".join(sentences), told[passage]) for passage, sentences in texts.items()]
+        told_of.setdefault(relation.passage, []).append(relation.name)
+    return [(" ".join(sentences), told_of[passage]) for passage, sentences in texts.items()]
 
 
 def _short(entity: Entity) -> str:
-    """What an entity is called once it has been introduced."""
+    """Short name of an entity that has been introduced."""
     return entity.name.rpartition(" ")[2] if entity.kind == "person" else entity.label

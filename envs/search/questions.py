@@ -62,7 +62,7 @@ def _chains(world: World, split: str, hops: int) -> Iterator[Chain]:
 def _params(number: int, chain: Chain, draws: Draws) -> dict[str, Any]:
     world, where = world_of(number), told(number).passage
     steps = list(zip(*chain, strict=True))
-    relations = [next(r for r in world[name].relations() if r.name == wanted) for name, wanted in steps]
+    relations = [next(r for r in world[name].relations() if r.name == relation_name) for name, relation_name in steps]
     phrase = world[chain.entities[0]].label
     for relation in relations:
         phrase = draws.pick(relation.phrases).format(phrase)

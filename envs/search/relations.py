@@ -1,4 +1,4 @@
-"""What can be said of an entity, and how: the vocabulary of the made world."""
+"""Relations of entities and their phrases: the vocabulary of the generated world."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What an agent can do to answer a question: search a corpus, and answer with its sources."""
+"""Tools of research: search a corpus, and answer with sources."""
 
 from manyturn.envs.search.corpus import Corpus
 from manyturn.envs.tools.tool import ToolError
@@ -35,26 +35,26 @@ class Research:
         return self._searches - len(self.queries)
 
     def search(self, query: str) -> str:
-        """Search the corpus for passages by their words; the three that fit best are shown, each after its id.
+        """Search the passages by their words. Shows the three best matches, each after its id.
 
         Args:
             query: a few words, such as a name.
         """
         if not self.left:
-            raise ToolError("no searches are left: answer")
+            raise ToolError("you have no searches left: answer now")
         if len(query) > MOST_QUERY:
             raise ToolError(f"the query has {len(query):,} characters: use at most {MOST_QUERY}")
         self.queries.append(query)
         names = self._corpus.search(query, SHOWN)
         self.found |= dict.fromkeys(names)
         shown = [f"[{name}] {self._corpus.passages[name][:_MOST_TEXT]}" for name in names]
-        return "\n".join([*(shown or ["No passage has any of these words."]), f"(searches left: {self.left})"])
+        return "\n".join([*(shown or ["No passage contains any of these words."]), f"(searches left: {self.left})"])
 
     def answer(self, text: str, sources: list[str]) -> str:
-        """Answer the question; this ends the work.
+        """Answer the question. This ends the task.
 
         Args:
-            text: the answer alone, such as a name or a number.
+            text: only the answer, such as a name or a number.
             sources: ids of the passages that prove it, one for each fact; at most 4.
         """
         if len(text) > _MOST_ANSWER:
@@ -63,6 +63,6 @@ class Research:
             raise ToolError(f"{len(sources)} sources: cite at most {MOST_SOURCES}")
         for name in sources:
             if name not in self.found:
-                raise ToolError(f"no search has shown the passage {name!r:.40}: cite what you have read")
+                raise ToolError(f"no search has returned the passage {name!r:.40}: cite what you have read")
         self.given = (text, tuple(sources))
         return ""

@@ -1,4 +1,4 @@
-"""How an answer is compared with those that are right, as in SQuAD.
+"""Scoring of an answer against the right ones, as in SQuAD.
 
 Small letters, without punctuation and articles. Source: Rajpurkar et al. 2016, arXiv 1606.05250.
 """
@@ -13,7 +13,7 @@ _ARTICLE = re.compile(r"\b(a|an|the)\b")
 
 
 def normalised(text: str) -> str:
-    """What of a text is compared.
+    """Normalised form of a text for comparison.
 
     >>> normalised("  The  Silent Orchard. ")
     'silent orchard'
@@ -22,7 +22,7 @@ def normalised(text: str) -> str:
 
 
 def exact(given: str, answers: Iterable[str]) -> bool:
-    """Whether an answer is one of those that are right."""
+    """True if an answer is one of the right ones."""
     return normalised(given) in map(normalised, answers)
 
 

@@ -38,11 +38,11 @@ class Entity:
 
     @property
     def label(self) -> str:
-        """What it is called in running text."""
+        """Name in running text."""
         return {"river": f"the river {self.name}", "work": f"the {self.sort} {self.name}"}.get(self.kind, self.name)
 
     def relations(self) -> Iterator[Relation]:
-        """Those of which there is a fact."""
+        """Entities with at least one fact."""
         return (relation for relation in BY_KIND[self.kind] if relation.name in self.facts)
 
 
@@ -115,8 +115,8 @@ class _Maker:
     def _person(self, person: _Person, towns: Sequence[str], institutes: Sequence[str]) -> Entity:
         facts = {"birthplace": self._draws.pick(towns), "birth": str(person.born)}
         for relation, least, most in (("guardian", 18, 42), ("teacher", 15, 55)):
-            if found := self._older(person.born, least, most):
-                facts[relation] = found
+            if candidates := self._older(person.born, least, most):
+                facts[relation] = candidates
         facts["workplace"] = self._draws.pick(institutes)
         return Entity(person.name, "person", person.sort, self._split, facts)
 
@@ -140,5 +140,5 @@ class _Maker:
 
 
 def is_entity(relation: Relation) -> bool:
-    """Whether a relation leads on to something that more can be asked of."""
+    """True if a relation leads to an entity with relations of its own."""
     return relation.object != FIGURE

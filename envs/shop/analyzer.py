@@ -94,7 +94,7 @@ def terms(text: str) -> list[str]:
 
 @lru_cache(maxsize=8192)
 def _term(word: str) -> str:
-    """What a word is found by; empty for a stop word."""
+    """Index term of a word; empty for a stop word."""
     if word[-1] in "sS" and word[-2:-1] in ("'", "’", "＇"):
         word = word[:-2]
     word = word.lower()

@@ -49,7 +49,7 @@ class Product:
     department: str
 
     def document(self) -> str:
-        """What a search looks through: title, description, first bullet point, options."""
+        """Searched text of a product: title, description, first bullet point, options."""
         options = ", and ".join(f"{name}: {', '.join(values)}" for name, values in self.options.items())
         return " ".join([self.title, self.description, *self.features[:1], options]).lower()
 

@@ -1,4 +1,4 @@
-"""What chance decides when a catalogue is loaded: the price of a product with a range of prices, and price limits."""
+"""Random draws of a catalogue: the price of a product with a range of prices, and price limits."""
 
 import random
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ _STEPS = [10.0 * step for step in range(1, 100)]  # dollars
 
 
 class Draws(Protocol):
-    """Where the numbers come from; ``key`` is the product's id, for a limit with what it is a limit of."""
+    """Source of the numbers; ``key`` is the product's id, for a limit with what it is a limit of."""
 
     def price(self, key: str, low: float, high: float) -> float: ...
 
@@ -52,5 +52,5 @@ def price_limit(draws: Draws, key: str, price: float) -> float | None:
 
 
 def draws_of(original: int | None) -> Draws:
-    """Where prices and price limits come from, see ``official.load``."""
+    """Source of prices and price limits, see ``official.load``."""
     return KeyedDraws() if original is None else OriginalDraws(original)

@@ -30,7 +30,7 @@ def next_action(session: Session, catalogue: Catalogue, goal: Goal) -> str:
 
 
 def wording(goal: Goal) -> str:
-    """What to search for: the goal's own query, or its instruction without the price limit, which no text contains."""
+    """Search query: the goal's own, or its instruction without the price limit, which no text contains."""
     if goal.query is not None:
         return goal.query
     return goal.instruction.partition(", and price lower than")[0].translate(_BRACKETS).lower()
@@ -40,9 +40,9 @@ def _way(catalogue: Catalogue, goal: Goal, window: int) -> tuple[str, int]:
     """The query that brings the product on the earliest page, and that page; of equal ones the more natural query."""
     ways = []
     for query in _queries(goal):
-        found = catalogue.search(query)
-        if goal.product in found:
-            ways.append((found.index(goal.product) // window + 1, query))
+        results = catalogue.search(query)
+        if goal.product in results:
+            ways.append((results.index(goal.product) // window + 1, query))
             if ways[-1][0] == 1:
                 break
     number, query = min(ways, key=lambda way: way[0], default=(1, wording(goal)))
@@ -66,9 +66,9 @@ def _choices(session: Session, goal: Goal) -> dict[str, str]:
     clicks, options = set(session.clicks()), session.clickables.items()
     offered = [(v, name) for v, name in options if name and v not in _NO_OPTION and f"click[{v}]" in clicks]
     choices: dict[str, str] = {}
-    for wanted in goal.options:
-        target = wanted[1] if isinstance(wanted, tuple) else wanted
-        fits = [(value, name) for value, name in offered if name not in choices and option_met((value,), wanted)]
+    for option in goal.options:
+        target = option[1] if isinstance(option, tuple) else option
+        fits = [(value, name) for value, name in offered if name not in choices and option_met((value,), option)]
         fits.sort(key=lambda fit: fit[0] != target)
         if fits:
             choices[fits[0][1]] = fits[0][0]

@@ -1,4 +1,4 @@
-"""What an agent is sent to buy."""
+"""Goal of a shopping task."""
 
 from dataclasses import dataclass
 

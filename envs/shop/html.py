@@ -42,16 +42,15 @@ class Document:
     actions: list[str] = field(default_factory=list)
 
 
-def document(page: Page, clicks: Collection[str], further: str = "") -> Document:
+def document(page: Page, clicks: Collection[str]) -> Document:
     """A page as HTML.
 
     Args:
         page: what is shown.
         clicks: the text actions that do something there; other buttons are disabled.
-        further: address of a link below the receipt.
     """
     writer = _Writer(clicks)
-    body = writer.receipt(page, further) if isinstance(page, Receipt) else writer.page(page)
+    body = writer.receipt(page) if isinstance(page, Receipt) else writer.page(page)
     head = f'<meta charset="utf-8"><title>Shop</title><style>{_STYLE}</style>'
     html = f'<!doctype html><html lang="en"><head>{head}</head><body><main>{body}</main></body></html>'
     return Document(html, writer.actions)
@@ -76,13 +75,12 @@ class _Writer:
         errand = f'<p class="errand">Instruction: {escape(page.instruction)}</p>'
         return f'{errand}<form method="post" autocomplete="off">{inside}</form>'
 
-    def receipt(self, page: Receipt, further: str) -> str:
-        """What was bought and what it brought."""
+    def receipt(self, page: Receipt) -> str:
+        """Page of the purchase and its reward."""
         chosen = "".join(_paragraph(f"{name}: {value}") for name, value in page.chosen.items())
         score = _paragraph(f"Your score (min 0.0, max 1.0): {page.reward}")
-        link = f'<p><a href="{escape(further)}">Another task</a></p>' if further else ""
         title = _paragraph(f"Purchased: {page.product.title}")
-        return f"<h1>Thank you for shopping with us!</h1>{title}{_paragraph(page.product.id)}{chosen}{score}{link}"
+        return f"<h1>Thank you for shopping with us!</h1>{title}{_paragraph(page.product.id)}{chosen}{score}"
 
     def _home(self) -> str:
         self.actions.append("")
@@ -93,11 +91,11 @@ class _Writer:
         turning = ("< Prev", "Next >") if page.number > 1 else ("Next >",)
         head = self._buttons("Back to Search", *turning)
         count = _paragraph(f"Page {page.number} (Total results: {page.total})")
-        found = ""
+        items = ""
         for product in page.products:
             price = f"<span>{escape(product.price_tag)}</span>"
-            found += f"<li>{self._click(product.id)}<div>{escape(product.title)}</div>{price}</li>"
-        return f"{head}{count}<ul>{found}</ul>"
+            items += f"<li>{self._click(product.id)}<div>{escape(product.title)}</div>{price}</li>"
+        return f"{head}{count}<ul>{items}</ul>"
 
     def _item(self, page: Item) -> str:
         product, inside = page.product, self._buttons("Back to Search", "< Prev")

@@ -54,10 +54,10 @@ class Index:
     ):
         gatherer, names, lengths = Gatherer(folder), [], array("q")
         for number, (name, text) in enumerate(texts.items() if isinstance(texts, Mapping) else texts):
-            found = terms(text)
+            query_terms = terms(text)
             names.append(name)
-            lengths.append(len(found))
-            gatherer.add(number, Counter(found))
+            lengths.append(len(query_terms))
+            gatherer.add(number, Counter(query_terms))
         self._postings = gatherer.finish()
         self._rarity = _weigh(self._postings, np.array(lengths, np.int64), np.float32(k1), np.float32(b))
         order = sorted(range(len(names)), key=names.__getitem__)
@@ -101,10 +101,10 @@ class Index:
                 weight = np.float32(count) * self._rarity[place]
                 scores[self._postings.numbers[span]] += weight - weight / self._postings.weights[span]
         ranked = scores.astype(np.float32)
-        found = np.flatnonzero(ranked)
-        if len(found) > limit:
-            found = found[ranked[found] >= np.partition(ranked[found], -limit)[-limit]]
-        best = found[np.lexsort((self._rank[found], -ranked[found]))][:limit]
+        hits = np.flatnonzero(ranked)
+        if len(hits) > limit:
+            hits = hits[ranked[hits] >= np.partition(ranked[hits], -limit)[-limit]]
+        best = hits[np.lexsort((self._rank[hits], -ranked[hits]))][:limit]
         return best, ranked[best]
 
 
@@ -116,10 +116,10 @@ def _weigh(found: Postings, lengths: NDArray[np.int64], k1: np.float32, b: np.fl
         lengths: [documents] in terms.
         k1, b: of BM25.
     """
-    kept = np.array([kept_length(int(length)) for length in lengths], np.float32)
+    stored = np.array([kept_length(int(length)) for length in lengths], np.float32)
     total = np.count_nonzero(lengths)
     mean = np.float32(lengths.sum() / max(total, 1) or 1)
-    inverse = _ONE / (k1 * ((_ONE - b) + b * kept / mean))
+    inverse = _ONE / (k1 * ((_ONE - b) + b * stored / mean))
     for start in range(0, len(found.weights), _BLOCK):
         block = slice(start, start + _BLOCK)
         found.weights[block] = _ONE + found.weights[block] * inverse[found.numbers[block]]

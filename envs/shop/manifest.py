@@ -1,4 +1,4 @@
-"""Which files a folder held when they were last read through: no start reads 5 GB to know that they are the same."""
+"""Manifest of a folder's files at their last full reading, so that no start reads 5 GB again."""
 
 import hashlib
 import json
@@ -43,25 +43,25 @@ def facts_of(file: Path) -> Facts:
 
 
 def cache_folder() -> Path:
-    """Where what was made of the files is kept: ``$MANYTURN_CACHE/webshop``, or ``~/.cache/manyturn/webshop``."""
+    """Cache of prepared files: ``$MANYTURN_CACHE/webshop``, or ``~/.cache/manyturn/webshop``."""
     return Path(os.environ.get("MANYTURN_CACHE") or Path.home() / ".cache" / "manyturn") / "webshop"
 
 
 def recorded(folder: Path) -> dict[str, Facts]:
     """The facts recorded of a folder's files, by name; none if it was never looked through."""
     try:
-        found = json.loads(_record(folder).read_text(encoding="utf-8"))
-        return {name: Facts(**facts) for name, facts in found["files"].items()}
+        record = json.loads(_record(folder).read_text(encoding="utf-8"))
+        return {name: Facts(**facts) for name, facts in record["files"].items()}
     except (OSError, ValueError, TypeError, KeyError):
         return {}  # a record that cannot be read is made again
 
 
 def record(folder: Path, facts: Mapping[str, Facts]) -> None:
     """Remember facts of a folder's files, besides those of its other files."""
-    known = {name: asdict(found) for name, found in {**recorded(folder), **facts}.items()}
+    record = {name: asdict(entry) for name, entry in {**recorded(folder), **facts}.items()}
     file = _record(folder)
     file.parent.mkdir(parents=True, exist_ok=True)
-    replace_text(file, json.dumps({"folder": str(folder), "files": known}, indent=1) + "\n")
+    replace_text(file, json.dumps({"folder": str(folder), "files": record}, indent=1) + "\n")
 
 
 def _record(folder: Path) -> Path:
@@ -70,10 +70,10 @@ def _record(folder: Path) -> Path:
 
 def recorded_hashes(files: Sequence[Path]) -> tuple[str, ...]:
     """SHA-256 of files of one folder, without reading them. Raises DataError if they were changed or never recorded."""
-    known = recorded(files[0].parent)
+    record = recorded(files[0].parent)
     for file in files:
-        stat, facts = file.stat(), known.get(file.name)
+        stat, facts = file.stat(), record.get(file.name)
         if facts is None or (facts.size, facts.changed) != (stat.st_size, stat.st_mtime_ns):
             what = "is not prepared yet" if facts is None else "has changed since it was prepared"
             raise DataError(f'{file} {what}: run "manyturn data webshop {file.parent}" once')
-    return tuple(known[file.name].sha256 for file in files)
+    return tuple(record[file.name].sha256 for file in files)

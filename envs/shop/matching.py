@@ -9,12 +9,12 @@ _NO_WORD = re.compile(r"\W")
 
 
 def same(one: str, other: str) -> bool:
-    """Whether the ratio is above 85."""
+    """True if the ratio is above 85."""
     return any_same((one,), other)
 
 
 def any_same(texts: Iterable[str], other: str) -> bool:
-    """Whether one of the texts has a ratio above 85."""
+    """True if one of the texts has a ratio above 85."""
     theirs, other_letters, other_length = _known(other)
     for text in texts:
         ours, letters, length = _known(text)
@@ -27,7 +27,7 @@ def any_same(texts: Iterable[str], other: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def token_set_ratio(one: str, other: str) -> int:
-    """How alike two texts are as sets of words, 0 to 100; 100 if one's words are all among the other's.
+    """Similarity of two texts as sets of words, 0 to 100; 100 if one's words are all among the other's.
 
     >>> token_set_ratio("x-large", "Large"), token_set_ratio("wine red", "wine rod"), token_set_ratio("", "")
     (100, 88, 0)

@@ -67,13 +67,13 @@ class SpacyNouns:
     def __call__(self, title: str) -> tuple[str, ...]:
         """Raises ValueError for a title that is not recorded where no model is installed."""
         key = digest("title", title)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._found(title)
+        cached = self._known.get(key)
+        if cached is None:
+            cached = self._known[key] = self._found(title)
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with self.file.open("ab", buffering=0) as file:  # one write, so that processes do not mix their lines
-                file.write(json.dumps([key, known]).encode() + b"\n")
-        return known
+                file.write(json.dumps([key, cached]).encode() + b"\n")
+        return cached
 
     def _found(self, title: str) -> tuple[str, ...]:
         if self._model is None:
@@ -93,12 +93,12 @@ def _version(name: str) -> str | None:
 
 
 def _recorded(file: Path) -> dict[str, tuple[str, ...]]:
-    known = {}
+    counts = {}
     for line in file.read_bytes().splitlines() if file.is_file() else ():
         with suppress(ValueError):  # the last line of a process that was killed
             key, nouns = json.loads(line)
-            known[key] = tuple(nouns)
-    return known
+            counts[key] = tuple(nouns)
+    return counts
 
 
 @cache

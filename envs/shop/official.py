@@ -87,24 +87,24 @@ def _read(files: tuple[Path, ...], sha256: str, kind: str, original: int | None)
     products, extra = _products(files[0], about, draws)
     ids = [product.id for product in products]
     try:
-        found = list(_wishes(ids, kind, table(files[2]) if kind == "human" else about))
+        all_wishes = list(_wishes(ids, kind, table(files[2]) if kind == "human" else about))
     except (KeyError, TypeError, AttributeError) as error:
         raise unreadable(files[2 if kind == "human" else 1], error) from None
-    if not found:
+    if not all_wishes:
         raise DataError(f"no product of {files[0].parent} has an instruction: the files must be of one release")
-    limits = wishes.limits_of(found, [product.price for product in products], draws)
-    counts = np.array(_counts(found, products, files[0]))
+    limits = wishes.limits_of(all_wishes, [product.price for product in products], draws)
+    counts = np.array(_counts(all_wishes, products, files[0]))
     order = wishes.shuffled(int(counts.sum()))
     catalogue = Catalogue(products, extra)
-    goals = tuple(Goals(catalogue.products, found, counts, limits, order))
+    goals = tuple(Goals(catalogue.products, all_wishes, counts, limits, order))
     if original is not None:
         return OfficialShop(sha256, catalogue, goals, wishes.original_splits(len(order)))
-    by_product = wishes.product_splits((ids[wish.product] for wish in found), counts, order)
+    by_product = wishes.product_splits((ids[wish.product] for wish in all_wishes), counts, order)
     return OfficialShop(sha256, catalogue, goals, by_product)
 
 
 def _counts(found: Sequence[Wish], products: Sequence[Product], file: Path) -> list[int]:
-    """How many goals each wish makes. Raises DataError if they are too many to make."""
+    """Number of goals of each wish. Raises DataError if they are too many to make."""
     counts = [wishes.count(wish, products[wish.product]) for wish in found]
     for wish, count in zip(found, counts, strict=True):
         if count > MOST_GOALS:

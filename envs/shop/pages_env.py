@@ -57,9 +57,9 @@ class ShopPages(TextEnv):
     """
 
     instructions = f"""\
-You are in a web shop and must buy a product that fits the instruction. Search, open a product to see its options, \
-description and features, click a value of each option that the instruction asks for, then buy. The score counts the \
-type of product, its attributes, the options and the price; buying ends the visit.
+You are in a web shop. Buy a product that matches the instruction. Search, open a product to see its options, \
+description and features, click a value of each option that the instruction asks for, then buy. The score depends on \
+the product type, its attributes, the options and the price. Buying ends the visit.
 
 {INSTRUCTIONS}\
 """
@@ -109,9 +109,9 @@ type of product, its attributes, the options and the price; buying ends the visi
             raise self._visit.error
         if problem is not None:
             return self.invalid(f"{problem}\n{self._reader.text}")
-        wanted = parse(action)
-        assert wanted is not None
-        self._follow(wanted)
+        command = parse(action)
+        assert command is not None
+        self._follow(command)
         turn = self._visit.turn
         if turn is not None and turn.terminated:
             return turn._replace(text=self._reader.text)
@@ -169,14 +169,14 @@ type of product, its attributes, the options and the price; buying ends the visi
         return [*actions, *self._reader.scrolls(), *(["back"] if len(self._path) > 1 else [])]
 
     def expert(self) -> str:
-        wanted = self._shop.expert()
-        if wanted.startswith(_SEARCH):
-            words = wanted[len(_SEARCH) : -1]
+        command = self._shop.expert()
+        if command.startswith(_SEARCH):
+            words = command[len(_SEARCH) : -1]
             bar = self._reader.snapshot.controls[0]
             if bar.role == "searchbox":
                 return "click[2]" if _holds(bar, words) else f"type[1] {words}"
-            wanted = "click[back to search]"
-        number = self._actions.index(wanted) + 1
+            command = "click[back to search]"
+        number = self._actions.index(command) + 1
         screen = self._reader.snapshot.controls[number - 1].screen
         if screen != self._reader.screen:
             return "scroll[down]" if screen > self._reader.screen else "scroll[up]"
@@ -214,5 +214,5 @@ type of product, its attributes, the options and the price; buying ends the visi
 
 
 def _holds(bar: Control, words: str) -> bool:
-    """Whether words stand in the search bar already; a page's text has single spaces."""
+    """True if words stand in the search bar already; a page's text has single spaces."""
     return bar.value == " ".join(words.split())

@@ -41,12 +41,12 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """How many times consonants follow vowels."""
+    """Number of times that consonants follow vowels."""
     return _shape(word).count("vc")
 
 
 def _closed(word: str) -> bool:
-    """Whether the word ends in consonant, vowel, consonant, the last one not w, x or y: hop, but not snow."""
+    """True if the word ends in consonant, vowel, consonant, the last one not w, x or y: hop, but not snow."""
     return _shape(word)[-3:] == "cvc" and word[-1] not in "wxy"
 
 

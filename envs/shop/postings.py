@@ -55,7 +55,7 @@ class Gatherer:
         self._blocks: list[NDArray[np.int32] | Path] = []
 
     def add(self, number: int, counts: Mapping[str, int]) -> None:
-        """What a number has: different keys, and how often. Numbers come in ascending order."""
+        """Keys of a number, and their counts. Numbers come in ascending order."""
         places, block = self._places, self._block
         for key, count in counts.items():
             block.extend((places.setdefault(key, len(places)), number, count))

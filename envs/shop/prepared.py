@@ -32,12 +32,12 @@ _INSTRUCTION, _ASKED = -2, -1  # places in a product's line
 
 
 def products_folder(hashes: Sequence[str]) -> Path:
-    """Where the products of files with these hashes are prepared."""
+    """File of the prepared products, for source files with these hashes."""
     return cache_folder() / f"products-{digest(_LAYOUT, tuple(hashes[:2]))}"
 
 
 def goals_folder(hashes: Sequence[str], kind: str, original: int | None) -> Path:
-    """Where the goals of files with these hashes are prepared."""
+    """File of the prepared goals, for source files with these hashes."""
     return cache_folder() / f"goals-{digest(_LAYOUT, tuple(hashes), kind, original)}"
 
 
@@ -50,14 +50,14 @@ def opened(
         raise DataError(f"{kind} goals of {files[0]} are not prepared: run {_command(files, original)} once")
     with _whole(goals, files, original):
         prices, counts, limits, order = (load_array(goals / name) for name in ("prices", "counts", "limits", "order"))
-        wanted = Lines(goals / "wishes")
+        lines = Lines(goals / "wishes")
         splits: Splits = wishes.original_splits(len(order))
         if original is None:
             splits = {split: load_array(goals / split) for split in SPLITS}
     with _whole(products, files, original):
         stock = Stock(Lines(products / "products"), prices)
         catalogue = Catalogue.opened(products / "catalogue", stock)
-    return catalogue, Goals(stock, wanted, counts, limits, order), splits
+    return catalogue, Goals(stock, lines, counts, limits, order), splits
 
 
 def _command(files: Sequence[Path], original: int | None) -> str:
@@ -117,11 +117,11 @@ def _write_products(folder: Path, files: Sequence[Path]) -> None:
     def lines() -> Iterator[list[Any]]:
         about = _attributes(files[1])
         for _, record in usable(array_items(files[0]), files[0]):
-            found = json.loads(about.get(record["asin"], b"{}"))
-            product, ends = product_of(record, found, files[0])
+            details = json.loads(about.get(record["asin"], b"{}"))
+            product, ends = product_of(record, details, files[0])
             low.append(ends[0])
             high.append(ends[1] if len(ends) == 2 else np.nan)
-            yield [*line_of(product), *wishes.instruction_of(found)]
+            yield [*line_of(product), *wishes.instruction_of(details)]
 
     write_lines(folder / "products", lines())
     np.save(folder / "low.npy", np.array(low))
@@ -151,16 +151,16 @@ def _write_goals(folder: Path, products: Path, files: Sequence[Path], original: 
         write_lines(folder / "wishes", _wishes(ids, lines, files))
     except (KeyError, TypeError, AttributeError) as error:
         raise unreadable(files[-1], error) from None
-    found, stock = Lines(folder / "wishes"), Stock(lines, prices)
-    if not len(found):
+    goal_lines, stock = Lines(folder / "wishes"), Stock(lines, prices)
+    if not len(goal_lines):
         raise DataError(f"no product of {files[0].parent} has an instruction: the files must be of one release")
-    counts = np.array([wishes.count(wish, stock[wish.product]) for wish in map(Wish._make, found)])
+    counts = np.array([wishes.count(wish, stock[wish.product]) for wish in map(Wish._make, goal_lines)])
     order = wishes.shuffled(int(counts.sum()))
-    np.save(folder / "limits.npy", wishes.limits_of(map(Wish._make, found), prices, draws))
+    np.save(folder / "limits.npy", wishes.limits_of(map(Wish._make, goal_lines), prices, draws))
     np.save(folder / "counts.npy", counts)
     np.save(folder / "order.npy", order)
     if original is None:
-        by_product = wishes.product_splits((ids[wish.product] for wish in map(Wish._make, found)), counts, order)
+        by_product = wishes.product_splits((ids[wish.product] for wish in map(Wish._make, goal_lines)), counts, order)
         for split, places in by_product.items():
             np.save(folder / f"{split}.npy", places)
 

@@ -123,9 +123,9 @@ def _options(offered: Record) -> dict[str, tuple[str, ...]]:
 def table(file: Path) -> Record:
     """A file that holds one JSON object. Raises DataError."""
     try:
-        found = json.loads(file.read_bytes())
+        rows = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:
         raise unreadable(file, error) from None
-    if not isinstance(found, dict):
-        raise unreadable(file, f"it holds a {type(found).__name__}, not an object")
-    return found
+    if not isinstance(rows, dict):
+        raise unreadable(file, f"it holds a {type(rows).__name__}, not an object")
+    return rows

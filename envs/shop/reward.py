@@ -29,7 +29,7 @@ _COLOURS = tuple(_COLOUR_NAMES.split())
 
 
 class TypeScore(NamedTuple):
-    """How alike the types of two products are.
+    """Similarity of two products' types.
 
     Attributes:
         same_kind: whether both were found under one search.
@@ -88,17 +88,17 @@ class Judge:
 
     def score(self, product: Product, chosen: Mapping[str, str]) -> Score:
         """Of the purchase of a product with the options chosen, name -> value."""
-        goal, known = self._goal, self._known.get(product.id)
-        if known is None:
-            known = type_score(product, goal.product, self._nouns), *attributes_met(product, goal.attributes)
-            self._known[product.id] = known
-        met = [wanted for wanted in goal.options if option_met(chosen.values(), wanted)] if chosen else []
+        goal, cached = self._goal, self._known.get(product.id)
+        if cached is None:
+            cached = type_score(product, goal.product, self._nouns), *attributes_met(product, goal.attributes)
+            self._known[product.id] = cached
+        met = [option for option in goal.options if option_met(chosen.values(), option)] if chosen else []
         return Score(
-            type=known[0],
-            attributes=known[1],
-            strict_attributes=known[2],
+            type=cached[0],
+            attributes=cached[1],
+            strict_attributes=cached[2],
             options=len(met),
-            strict_options=sum([_equal(chosen, wanted) for wanted in met]),
+            strict_options=sum([_equal(chosen, option) for option in met]),
             price=product.price <= goal.price_limit,
             parts=len(goal.attributes) + len(goal.options) + 1,
         )
@@ -122,7 +122,7 @@ def _categories(path: str) -> frozenset[str]:
 
 
 def attributes_met(product: Product, wanted: Collection[str]) -> tuple[int, int]:
-    """How many attributes a product meets, and how many of them are equal to one of its own or stand in its texts."""
+    """Number of attributes that a product meets: equal to one of its own, or present in its texts."""
     title, features = product.title.lower(), " ".join(product.features).lower()
     description = product.description.lower()
     met = equal = 0
@@ -135,13 +135,13 @@ def attributes_met(product: Product, wanted: Collection[str]) -> tuple[int, int]
 
 
 def option_met(values: Collection[str], wanted: str | tuple[str, str]) -> bool:
-    """Whether a chosen value passes for the wanted one."""
+    """True if a chosen value passes for the required one."""
     return any_same(map(_target, values), _target(wanted))
 
 
 @lru_cache(maxsize=8192)
 def _target(option: str | tuple[str, str]) -> str:
-    """What stands for an option in comparisons: a colour, or its text. A pair is written as Python writes a tuple."""
+    """Text of an option for comparisons: a colour, or its text. A pair is written as Python writes a tuple."""
     return next((colour for colour in _COLOURS if colour in option), str(option))
 
 

@@ -60,9 +60,9 @@ class Session:
         if self.place == "home":
             return Home(self._instruction)
         if self.place == "results":
-            found = self._catalogue.search(self.query)
-            shown = found[(self.number - 1) * self.window : self.number * self.window]
-            return Results(self._instruction, self.query, self.number, len(found), shown, self.visited)
+            results = self._catalogue.search(self.query)
+            shown = results[(self.number - 1) * self.window : self.number * self.window]
+            return Results(self._instruction, self.query, self.number, len(results), shown, self.visited)
         assert self.product is not None
         if self.place == "item":
             return Item(self._instruction, self.query, self.number, self.product, dict(self.chosen))
@@ -99,7 +99,7 @@ class Session:
         self.product, self.chosen = None, {}
 
     def _click(self, text: str) -> None:
-        """What a text does is decided by the text first: an option called ``buy now`` buys."""
+        """Effect of a text, decided by the text first: an option called ``buy now`` buys."""
         where = self._where() if text in (pages.NEXT, pages.PREVIOUS) else ""
         if text == pages.BUY:
             self.place = "done"
@@ -128,7 +128,7 @@ class Session:
         self.place = "item"
 
     def _where(self) -> str:
-        """Where ``next`` and ``prev`` take the visit to be.
+        """Page that ``next`` and ``prev`` start from.
 
         The original looks for a page's name in the address, which holds the query and the options too.
         """
@@ -138,7 +138,7 @@ class Session:
     # ---- state ----------------------------------------------------------------------------------------------
 
     def situation(self) -> tuple:
-        """What decides how the visit can go on, apart from which products were looked at."""
+        """State that decides the rest of the visit, apart from the products that were looked at."""
         product = self.product.id if self.product else ""
         return self.place, self.query, self.number, product, self.detail, tuple(sorted(self.chosen.items()))
 

@@ -9,7 +9,6 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Callable
 from urllib.parse import parse_qsl
 
 import uvicorn
@@ -34,7 +33,6 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
 }
 _LONGEST_BODY = 16 * LONGEST
-_VISITORS = 200  # whose visits are kept at a door
 
 
 class SiteError(ValueError):
@@ -62,7 +60,6 @@ class Site:
         self.pid = os.getpid()
         self.origin = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._visits: dict[str, Visit] = {}
-        self._doors: dict[str, Callable[[str], Visit]] = {}
         options = {"http": "h11", "ws": "none", "lifespan": "off", "log_config": None, "log_level": "error"}
         options |= {"access_log": False, "proxy_headers": False, "server_header": False}
         config = uvicorn.Config(self._app(), timeout_graceful_shutdown=1, **options)
@@ -81,16 +78,6 @@ class Site:
         """Take a visit off the site."""
         self._visits.pop(address.rstrip("/").rpartition("/")[2], None)
 
-    def door(self, arrive: Callable[[str], Visit]) -> str:
-        """An address where each call begins another visit; ``arrive`` gets it, and makes the visit."""
-        key = secrets.token_urlsafe(24)
-        self._doors[key] = arrive
-        return f"{self.origin}/{key}"
-
-    def wait(self) -> None:
-        """Return when the server has ended."""
-        self._thread.join()
-
     def stop(self) -> None:
         """End the server."""
         self._server.should_exit = True
@@ -102,16 +89,7 @@ class Site:
 
     def _app(self) -> ASGIApp:
         page = Route("/{key}/{number}", self._page, methods=["GET", "POST"])
-        return _Guard(Starlette(routes=[Route("/{key}", self._arrive), page]), self.origin)
-
-    def _arrive(self, request: Request) -> Response:
-        key = request.path_params["key"]
-        if key not in self._doors:
-            return _answer("nothing is here", 404)
-        address = self.open(self._doors[key](f"{self.origin}/{key}"))
-        while len(self._visits) > _VISITORS:
-            self._visits.pop(next(iter(self._visits)))
-        return RedirectResponse(f"{address}0", 303, headers=_HEADERS)
+        return _Guard(Starlette(routes=[page]), self.origin)
 
     async def _page(self, request: Request) -> Response:
         visit, number = self._visits.get(request.path_params["key"]), request.path_params["number"]
@@ -120,8 +98,8 @@ class Site:
         try:
             if request.method == "POST":
                 fields = await _fields(request)
-                found = await run_in_threadpool(visit.act, int(number), int(fields[CHOICE]), fields.get(WORDS, ""))
-                return RedirectResponse(str(found), 303, headers=_HEADERS)
+                result = await run_in_threadpool(visit.act, int(number), int(fields[CHOICE]), fields.get(WORDS, ""))
+                return RedirectResponse(str(result), 303, headers=_HEADERS)
             return HTMLResponse(
                 (await run_in_threadpool(visit.show, int(number))).encode("utf-8", "replace"), headers=_HEADERS
             )
@@ -130,7 +108,7 @@ class Site:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """What the form sent. Raises ValueError if it is too much or no such form."""
+    """Fields that the form sent. Raises ValueError if they are too long or of no known form."""
     body = b""
     async for chunk in request.stream():
         body += chunk

@@ -67,5 +67,5 @@ def tasks_of(shop: OfficialShop, kind: str, original: int | None) -> Mapping[str
     product.
     """
     source = kind if original is None else f"{kind}-{original}"
-    found = shop.splits.items()
-    return {split: GoalTasks(shop, places, split, f"{split}/{source}/") for split, places in found if len(places)}
+    splits = shop.splits.items()
+    return {split: GoalTasks(shop, places, split, f"{split}/{source}/") for split, places in splits if len(places)}

@@ -53,12 +53,12 @@ def address(page: Item) -> str:
 
 
 def pieces(page: Page) -> list[Piece]:
-    """What the original's HTML parser finds on the page: empty pieces are none, blank ones shrink."""
-    found = _written(page)
-    if not any([text[:1] in _BLANK for _, text in found]):  # an empty text is in every text
-        return found
-    kept = [(what, text) for what, text in found if text.strip(_BLANK) or (text and "\n" not in text)]
-    return [(what, text if text.strip(_BLANK) else " ") for what, text in kept]
+    """Text as the original's HTML parser reads the page: empty pieces vanish, blank ones shrink."""
+    pieces = _written(page)
+    if not any([text[:1] in _BLANK for _, text in pieces]):  # an empty text is in every text
+        return pieces
+    visible = [(what, text) for what, text in pieces if text.strip(_BLANK) or (text and "\n" not in text)]
+    return [(what, text if text.strip(_BLANK) else " ") for what, text in visible]
 
 
 def _written(page: Page) -> list[Piece]:
@@ -77,20 +77,20 @@ def _written(page: Page) -> list[Piece]:
 
 
 def _results(page: Results) -> list[Piece]:
-    found = [("text", f"Page {page.number} (Total results: {page.total})")]
-    found += [("button", "< Prev"), ("button", "Next >")] if page.number > 1 else [("button", "Next >")]
+    pieces = [("text", f"Page {page.number} (Total results: {page.total})")]
+    pieces += [("button", "< Prev"), ("button", "Next >")] if page.number > 1 else [("button", "Next >")]
     for product in page.products:
-        found += [("link", product.id), ("text", product.title), ("text", product.price_tag)]
-    return found
+        pieces += [("link", product.id), ("text", product.title), ("text", product.price_tag)]
+    return pieces
 
 
 def _item(page: Item) -> list[Piece]:
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for name, values in page.product.options.items():
-        found.append(("text", name))
-        found += [("option", value) for value in values]
-    found += [("text", page.product.title), ("text", f"Price: {page.product.price_tag}"), ("text", "Rating: N.A.")]
-    return found + [("button", text) for text in ("Description", "Features", "Reviews", "Buy Now")]
+        pieces.append(("text", name))
+        pieces += [("option", value) for value in values]
+    pieces += [("text", page.product.title), ("text", f"Price: {page.product.price_tag}"), ("text", "Rating: N.A.")]
+    return pieces + [("button", text) for text in ("Description", "Features", "Reviews", "Buy Now")]
 
 
 def _receipt(page: Receipt) -> list[Piece]:

@@ -19,7 +19,6 @@ class Visit:
 
     Args:
         env: an environment in which an episode has just begun; it stands in the state that was shown last.
-        further: address of a link below the receipt.
 
     Attributes:
         shown: number of the state on show.
@@ -27,8 +26,8 @@ class Visit:
         error: what the environment raised, if it did.
     """
 
-    def __init__(self, env: VisitEnv, further: str = ""):
-        self._env, self._further = env, further
+    def __init__(self, env: VisitEnv):
+        self._env = env
         self._lock = threading.Lock()
         self._final: int | None = None
         self.states = [env.save()]
@@ -39,7 +38,7 @@ class Visit:
     def document(self) -> Document:
         """The page on show."""
         session = self._env.session
-        return document(session.page, session.clicks(), self._further)
+        return document(session.page, session.clicks())
 
     def show(self, number: int) -> str:
         """The page of a state, from now on the one on show. Raises IndexError."""

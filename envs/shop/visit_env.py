@@ -35,14 +35,14 @@ class VisitEnv(TextEnv):
     """
 
     instructions = """\
-You are in a web shop and must buy a product that fits the instruction. Each turn, answer with exactly one command.
+You are in a web shop. Buy a product that matches the instruction. Each turn, answer with exactly one command.
 
 Commands:
   search[WORDS]   search the catalogue
-  click[TEXT]     click a button, a product's number or an option, by its text
+  click[TEXT]     click a button, a product number or an option, by its text
 
 Open a product to see its options, description and features. Click a value of each option that the instruction asks \
-for, then buy. The score counts the type of product, its attributes, the options and the price; buying ends the visit.\
+for, then buy. The score depends on the product type, its attributes, the options and the price. Buying ends the visit.\
 """
     max_turns = 15
     part_names = ()
@@ -51,7 +51,7 @@ for, then buy. The score counts the type of product, its attributes, the options
 
     @abc.abstractmethod
     def errand(self, task: Task) -> tuple[Catalogue, Goal]:
-        """Where to go for a task, and what to buy."""
+        """Shop and goal of a task."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ for, then buy. The score counts the type of product, its attributes, the options
         max_turns: int | None = None,
         difficulty: str | None = None,
     ):
-        for what, given, known in (("mode", mode, MODES), ("reward", reward, REWARDS)):
-            if given not in known:
-                raise ValueError(f"no {what} {given!r}: choose {', '.join(known)}")
+        for what, given, allowed in (("mode", mode, MODES), ("reward", reward, REWARDS)):
+            if given not in allowed:
+                raise ValueError(f"no {what} {given!r}: choose {', '.join(allowed)}")
         super().__init__(split, max_turns, difficulty)
         self._render = MODES[mode]
         self._strict = reward == "strict"
@@ -89,8 +89,8 @@ for, then buy. The score counts the type of product, its attributes, the options
         return self._judge.score(session.product, session.chosen) if session.product else None
 
     def _reward(self, product: Product, chosen: Mapping[str, str]) -> float:
-        found = self._judge.score(product, chosen)
-        return found.strict if self._strict else found.official
+        score = self._judge.score(product, chosen)
+        return score.strict if self._strict else score.official
 
     def admissible(self) -> list[str]:
         """Every click there is, and at the search bar one search: for the words of the instruction."""

@@ -67,7 +67,7 @@ def instruction_of(about: Mapping[str, Any]) -> tuple[str | None, Sequence[str]]
 
 
 def count(wish: Wish, product: Product) -> int:
-    """How many goals a wish makes."""
+    """Number of goals that a wish makes."""
     return 1 if wish.options is not None else math.prod(map(len, product.options.values()))
 
 
@@ -135,8 +135,8 @@ class Goals(Sequence[Goal]):
     @overload
     def __getitem__(self, index: slice) -> list[Goal]: ...
     def __getitem__(self, index):
-        found = self._order[index]
-        return [self._make(place) for place in found.tolist()] if isinstance(index, slice) else self._make(int(found))
+        wish = self._order[index]
+        return [self._make(place) for place in wish.tolist()] if isinstance(index, slice) else self._make(int(wish))
 
     def _make(self, place: int) -> Goal:
         number = int(self._starts.searchsorted(place, "right")) - 1

@@ -1,4 +1,4 @@
-"""Whether two answers to a question are the same, as the test that asks would have it."""
+"""Agreement of two answers to a question, by the rule of the test that poses it."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ UNSTEADY = {"any": "answer"}
 
 
 def agree(asked: Questions, told: Sequence[Any], given: Sequence[Any]) -> bool:
-    """Whether an answer is the reference's.
+    """True if an answer equals the reference's.
 
     Args:
         asked: the questions of the file.

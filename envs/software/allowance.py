@@ -1,4 +1,4 @@
-"""How long the commands of one action may take together.
+"""Time limit of all commands of one action together.
 
 A process that plays many episodes answers one request after another, and one that is late is ended: an action that asks
 for sixteen long commands would take its neighbours with it. So what an action asks for beyond its time is answered.

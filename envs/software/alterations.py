@@ -37,20 +37,24 @@ def altered(source: bytes, tests: Iterable[str], copy: int, rng: np.random.Gener
     names = tuple(tests)
     pool = dict.fromkeys(_idle(source, names), "pass")
     for name in names:
-        found, kinds = _of(source, name)
-        texts = {span: _other(found[span], places, kinds, rng) for span in sorted(found)}
-        known = {span: text for span, text in texts.items() if text is not None}
-        chosen = [span for span in known if rng.random() < share]
-        chosen = chosen or ([list(known)[rng.integers(len(known))]] if known else [])
+        literals, kinds = _of(source, name)
+        texts = {span: _other(literals[span], places, kinds, rng) for span in sorted(literals)}
+        literal_at = {span: text for span, text in texts.items() if text is not None}
+        chosen = [span for span in literal_at if rng.random() < share]
+        chosen = chosen or ([list(literal_at)[rng.integers(len(literal_at))]] if literal_at else [])
         if rng.random() < 0.5:  # what is equal stays equal, as in a test of equality; a copy's number tells nobody
-            first = {_value(found[span]): span for span in reversed(chosen)}
-            pool |= {span: known[first[_value(found[span])]] for span in known if _value(found[span]) in first}
+            first = {_value(literals[span]): span for span in reversed(chosen)}
+            pool |= {
+                span: literal_at[first[_value(literals[span])]]
+                for span in literal_at
+                if _value(literals[span]) in first
+            }
         else:
-            pool |= {span: known[span] for span in chosen}
-        lists = [span for span in sorted(found) if isinstance(found[span], ast.List) or span in _given(source)]
+            pool |= {span: literal_at[span] for span in chosen}
+        lists = [span for span in sorted(literals) if isinstance(literals[span], ast.List) or span in _given(source)]
         sure = int(rng.integers(len(lists))) if lists and rng.random() < 0.25 else None
         chosen = [span for at, span in enumerate(lists) if at == sure or rng.random() < _RESIZED]
-        pool |= {span: text for span in chosen if (text := _resized(found[span], places, rng)) is not None}
+        pool |= {span: text for span in chosen if (text := _resized(literals[span], places, rng)) is not None}
     edits, end = list[Edit](), 0
     for span in sorted(pool, key=lambda span: (span[0], -span[1])):
         if span[0] >= end:  # not in a list whose neighbours change places, nor in a test that is gone
@@ -82,8 +86,8 @@ def _is_for_cases(call: ast.Call) -> bool:
 def _of(source: bytes, name: str) -> "tuple[Mapping[Span, ast.AST], _Kinds]":
     """Literals of a test by their places, and what they have in common."""
     tree, places = _read(source)
-    found = {places.span(node): node for node in _reach(tree, name.split("::"))}
-    return found, _kinds(found.values())
+    node_at = {places.span(node): node for node in _reach(tree, name.split("::"))}
+    return node_at, _kinds(node_at.values())
 
 
 def literals_of(source: bytes, name: str) -> tuple[_Function | None, list[ast.AST]]:
@@ -96,15 +100,15 @@ def literals_of(source: bytes, name: str) -> tuple[_Function | None, list[ast.AS
 def _idle(source: bytes, names: tuple[str, ...]) -> Sequence[Span]:
     """Places of other tests than these, which nothing in the file uses: collecting them in each copy takes long."""
     tree, places = _read(source)
-    wanted = {part for name in names for part in name.split("::")}
-    wanted |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    wanted |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    wanted |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    wanted |= {str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    names_used = {part for name in names for part in name.split("::")}
+    names_used |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names_used |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names_used |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    names_used |= {str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
     idle = list[Span]()
     for node in (node for body in bodies for node in body):
-        if _is_test(node) and node.name not in wanted:
+        if _is_test(node) and node.name not in names_used:
             start, end = places.span(node)
             heads = [places.span(one)[0] for one in node.decorator_list]
             idle.append((source.rindex(b"@", 0, min(heads)) if heads else start, end))
@@ -136,24 +140,24 @@ def _reach(tree: ast.Module, names: list[str]) -> Iterator[ast.AST]:
         return
     own = [node for body in bodies for node in body if isinstance(node, _Function)]
     inside = len(names) > 1
-    known: list[ast.stmt] = [test, *(node for node in own if inside and node.name in _BEFORE)]
-    for node in known:  # which grows meanwhile
+    statements: list[ast.stmt] = [test, *(node for node in own if inside and node.name in _BEFORE)]
+    for node in statements:  # which grows meanwhile
         used, of_self = _used(node)
         for body in bodies if inside else ():
-            known += [found for found in _named(body, used | of_self) if found not in known]
-        known += [found for found in _named(tree.body, used) if found not in known]
-    for node in known:
+            statements += [statement for statement in _named(body, used | of_self) if statement not in statements]
+        statements += [statement for statement in _named(tree.body, used) if statement not in statements]
+    for node in statements:
         yield from _literals(node)
 
 
 def _with_bases(tree: ast.Module, klass: ast.ClassDef) -> list[ast.ClassDef]:
     """A class and those above it, as far as they are at the top of its file."""
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    found = [klass]
-    for one in found:  # which grows meanwhile
+    family = [klass]
+    for one in family:  # which grows meanwhile
         names = [base.id for base in one.bases if isinstance(base, ast.Name)]
-        found += [classes[name] for name in names if name in classes and classes[name] not in found]
-    return found
+        family += [classes[name] for name in names if name in classes and classes[name] not in family]
+    return family
 
 
 def _used(node: ast.AST) -> tuple[set[str], set[str]]:
@@ -169,7 +173,7 @@ def _used(node: ast.AST) -> tuple[set[str], set[str]]:
 
 
 def _named(body: Iterable[ast.stmt], names: set[str]) -> Iterator[ast.stmt]:
-    """What gives values to names in a body: assignments and functions, but no other tests."""
+    """Definitions in a body: assignments and functions, but no other tests."""
     for node in body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) if name in names:
@@ -204,7 +208,7 @@ def _literals(node: ast.AST) -> Iterator[ast.AST]:
 
 
 class _Kinds(NamedTuple):
-    """What the literals of a test have in common, which a specification may ask of inputs.
+    """Common properties of a test's literals, which a specification may require of inputs.
 
     Attributes:
         least: no number is smaller; at most 2.
@@ -237,7 +241,7 @@ def _other(node: ast.AST, places: Places, kinds: _Kinds, rng: np.random.Generato
 
 
 def _value(node: ast.AST) -> object:
-    """What equal literals have in common; everything else is like nothing."""
+    """Common kind of equal literals; everything else is unlike anything."""
     return (type(node.value), repr(node.value)) if isinstance(node, ast.Constant) else node
 
 

@@ -141,9 +141,9 @@ class _Plain:
             return ["deep"]
         if value is None or value is True or value is False:
             return value
-        for kind, told in _SCALARS:
+        for kind, letter in _SCALARS:
             if isinstance(value, kind):
-                return told(value)
+                return letter(value)
         if isinstance(value, Mapping):
             pairs = [[self.of(key, depth + 1), self.of(one, depth + 1)] for key, one in value.items()]
             return ["dict", *sorted(pairs, key=json.dumps)]

@@ -1,4 +1,4 @@
-"""Which faults are tried, in which order, and which split a function's faults belong to: all follows from a seed."""
+"""Candidate faults in their order, and the split of a function's faults: all follows from a seed."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -62,10 +62,10 @@ def singles(library: Library, calls: Mapping[str, Sequence[str]], seed: int) -> 
         for function in called:
             callers.setdefault(function, []).append(test)
     rounds: list[list[Fault]] = [[] for _ in range(PER_FUNCTION)]
-    for (path, function), found in sorted(_by_function(library).items()):
+    for (path, function), edits in sorted(_by_function(library).items()):
         tests = tuple(callers.get(f"{path}:{function}", ()))
         if 0 < len(tests) <= _MOST_FILES:
-            for fault, into in zip(_drawn(library, path, tests, found, seed), rounds, strict=False):
+            for fault, into in zip(_drawn(library, path, tests, edits, seed), rounds, strict=False):
                 into.append(fault)
     for number, faults in enumerate(rounds):
         for at in generator("software order", library.name, seed, number).permutation(len(faults)):
@@ -73,12 +73,12 @@ def singles(library: Library, calls: Mapping[str, Sequence[str]], seed: int) -> 
 
 
 def _by_function(library: Library) -> dict[tuple[str, str], list[Edit]]:
-    found: dict[tuple[str, str], list[Edit]] = {}
+    edits_of: dict[tuple[str, str], list[Edit]] = {}
     for path, content in tree(library).items():
         if library.counts(path):
             for edit in operators.edits(content):
-                found.setdefault((path, edit.function), []).append(edit)
-    return found
+                edits_of.setdefault((path, edit.function), []).append(edit)
+    return edits_of
 
 
 def _drawn(library: Library, path: str, tests: tuple[str, ...], found: Sequence[Edit], seed: int) -> Iterator[Fault]:
@@ -92,11 +92,11 @@ def _drawn(library: Library, path: str, tests: tuple[str, ...], found: Sequence[
 
 def combined(faults: Collection[Fault], seed: int) -> Iterator[Fault]:
     """Two or three faults of different functions at a time; those of one file come first."""
-    known = sorted(faults, key=lambda fault: fault.id)
+    in_order = sorted(faults, key=lambda fault: fault.id)
     options: list[tuple[Any, ...]] = []
     for size in (2, 3):
-        options += list(combinations(known, size))[:_MOST_PAIRS]
-    order = generator("software combined", seed, [fault.id for fault in known]).permutation(len(options))
+        options += list(combinations(in_order, size))[:_MOST_PAIRS]
+    order = generator("software combined", seed, [fault.id for fault in in_order]).permutation(len(options))
     for at in sorted(order, key=lambda at: len({path for fault in options[at] for path, _ in fault.edits})):
         some = options[at]
         if len(frozenset().union(*(fault.functions for fault in some))) == len(some):

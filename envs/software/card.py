@@ -97,11 +97,11 @@ def _of_split(split: str, entries: Sequence[Entry]) -> list[object]:
 def _of_library(
     name: str, entries: Sequence[Entry], tried: Sequence[Found], baselines: Mapping[str, Baseline]
 ) -> list[object]:
-    known, some = library(name), [one for one in tried if one.fault.library == name]
+    release, some = library(name), [one for one in tried if one.fault.library == name]
     return [
-        f"{name} {known.version}",
-        known.licence,
-        "yes" if known.held_out else "",
+        f"{name} {release.version}",
+        release.licence,
+        "yes" if release.held_out else "",
         len(baselines[name].steady),
         sum(entry.library == name for entry in entries),
         len(some),

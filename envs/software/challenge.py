@@ -33,7 +33,7 @@ Program = TypeVar("Program")
 
 
 class Tests(NamedTuple):
-    """What grades a program: path -> content of files, and pytest's ids as in ``Problem``."""
+    """Grading files of a program: path -> content, and pytest's ids as in ``Problem``."""
 
     files: Mapping[str, bytes]
     fail_to_pass: Sequence[str]
@@ -41,7 +41,7 @@ class Tests(NamedTuple):
 
 
 class Met(NamedTuple):
-    """How a program met a challenge.
+    """Result of a challenge.
 
     Attributes:
         tampered: why what it said cannot be true; empty if it can.
@@ -62,12 +62,12 @@ class Met(NamedTuple):
     timed_out: bool
 
     def holds(self, test: str) -> bool:
-        """Whether a test, and all copies of it, are answered, and rightly."""
+        """True if a test and all its copies are answered correctly."""
         return test in self.answered and test.partition("[")[0] not in self.failed
 
 
 class Asked(NamedTuple):
-    """What a program was asked, and what it said in each run."""
+    """Questions to a program, and its answers in each run."""
 
     deck: Deck
     runs: tuple[CheckedRun, ...]
@@ -127,7 +127,7 @@ class Challenge(Generic[Program]):
         return Asked(deck, tuple(runs))
 
     def met(self, asked: Asked, said: Collection[str]) -> Met:
-        """How a program met a challenge.
+        """Result of a challenge.
 
         Args:
             said: ids of tests that are said to pass.
@@ -188,7 +188,7 @@ class Challenge(Generic[Program]):
             to_fix = _functions(self._tests.fail_to_pass)
             return drawn(self._asked, self._chosen, to_fix, draw, reference, [faulty(one) for one in self._faulty])
 
-        texts = {path: asked.text for path, asked in self._asked.items()}
+        texts = {path: questions.text for path, questions in self._asked.items()}
         where = sandbox.engine.model_dump_json() if isinstance(sandbox, DockerSandbox) else ""
         key = digest(where, self._name, number, self._chosen, texts, self._reference, self._faulty)
         return _decks.made(key, make, keep=lambda deck: not deck.timed_out)
@@ -196,28 +196,28 @@ class Challenge(Generic[Program]):
     def _differs(self, test: str, deck: Deck, part: Part, run: CheckedRun) -> bool:
         if test not in part.answers:
             return False
-        told, given = part.answers[test], run.answers.get(test, [])
+        expected, given = part.answers[test], run.answers.get(test, [])
         if test in deck.cut:
-            given = given[: len(told)]
+            given = given[: len(expected)]
         elif run.found.get(test) != PASSED:
             return True
-        if len(given) != len(told):
+        if len(given) != len(expected):
             return True
-        asked = self._of(test, deck)
-        return not all(agree(asked, one, other) for one, other in zip(told, given, strict=True))
+        questions = self._of(test, deck)
+        return not all(agree(questions, one, other) for one, other in zip(expected, given, strict=True))
 
     def _contradicts(self, test: str, deck: Deck, part: Part, run: CheckedRun) -> bool:
-        """Whether a test that was said to pass cannot have passed with these answers."""
+        """True if a test reported as passing cannot have passed with these answers."""
         if test not in part.answers:
             return False
         if run.found.get(test) != PASSED:
             return True
-        told, given = part.answers[test], run.answers[test]
-        if len(told) != len(given):
+        expected, given = part.answers[test], run.answers[test]
+        if len(expected) != len(given):
             return True
-        asked = self._of(test, deck)
-        pairs = [(one, other) for one, other in zip(told, given, strict=True) if not agree(asked, one, other)]
-        return any(asked.kinds.get(one[0]) not in (BOTH, SEEN) for one, _ in pairs)
+        questions = self._of(test, deck)
+        pairs = [(one, other) for one, other in zip(expected, given, strict=True) if not agree(questions, one, other)]
+        return any(questions.kinds.get(one[0]) not in (BOTH, SEEN) for one, _ in pairs)
 
     def _of(self, test: str, deck: Deck) -> Questions:
         path = test.partition("::")[0]

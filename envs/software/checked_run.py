@@ -35,7 +35,7 @@ OUTCOMES = PASSED, FAILED, SKIPPED, XFAILED = "passed", "failed", "skipped", "xf
 
 
 class CheckedRun(NamedTuple):
-    """What came of a run of tests.
+    """Result of a run of tests.
 
     Attributes:
         found: id -> passed, failed, skipped or xfailed; a test that never ended is missing.
@@ -102,27 +102,27 @@ def read_report(
 ) -> CheckedRun:
     """Read a report strictly: every line is of the reporter, and the exit status of the process agrees with it."""
     records, forged = _records(report, nonce)
-    told = records.pop()["exit"] if records and "exit" in records[-1] else None
-    found, texts, answers = dict[str, str](), dict[str, str](), dict[str, list[Any]]()
+    exit_code = records.pop()["exit"] if records and "exit" in records[-1] else None
+    outcomes, texts, answers = dict[str, str](), dict[str, str](), dict[str, list[Any]]()
     for record in records:
         if "exit" in record:
             forged = forged or "the report goes on after its end"
         elif "file" in record:
             texts[record["file"]] = record["text"]
-        elif record["id"] in found:
+        elif record["id"] in outcomes:
             forged = forged or "a test is reported twice"
         elif record["id"] not in chosen and record["id"].partition("[")[0] not in functions:
             forged = forged or "a test is reported that was not asked for"
         else:
-            found[record["id"]], answers[record["id"]] = record["outcome"], record["answers"]
+            outcomes[record["id"]], answers[record["id"]] = record["outcome"], record["answers"]
             texts |= {record["id"]: record["text"]} if record["text"] else {}
-    if told is None:
-        return CheckedRun(found, texts, answers, -1, forged=forged)
-    if told != status:
+    if exit_code is None:
+        return CheckedRun(outcomes, texts, answers, -1, forged=forged)
+    if exit_code != status:
         forged = forged or "pytest says that it ended otherwise than its process did"
-    elif told == 0 and (texts or FAILED in found.values()):
+    elif exit_code == 0 and (texts or FAILED in outcomes.values()):
         forged = forged or "pytest ended with 0 although something failed"
-    return CheckedRun(found, texts, answers, told, forged=forged)
+    return CheckedRun(outcomes, texts, answers, exit_code, forged=forged)
 
 
 def _records(report: bytes, nonce: str) -> tuple[list[dict[str, Any]], str]:

@@ -36,7 +36,7 @@ def clues(text: bytes, test: str, question: int, side: int, case: tuple[int, int
 
 @lru_cache(1024)
 def _outside(text: bytes, name: str, case: tuple[int, int]) -> frozenset[Clue]:
-    """What the test does not write in its own body."""
+    """Values that the test does not write in its own body."""
     test, nodes = literals_of(text, name)
     if test is None:
         return frozenset()
@@ -50,7 +50,7 @@ def _outside(text: bytes, name: str, case: tuple[int, int]) -> frozenset[Clue]:
 
 
 def _case(test: _Function, number: int, count: int) -> ast.AST | None:
-    """What one of several cases is made of, where they are written one after the other."""
+    """Statements of one of several cases that are written one after the other."""
     for head in test.decorator_list:
         match head:
             case ast.Call(func=ast.Attribute(attr="parametrize"), args=[_, ast.List() | ast.Tuple() as cases, *_]):
@@ -80,7 +80,7 @@ def _literals(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 @lru_cache(64)
 def _sides(text: bytes) -> dict[int, list[list[ast.AST]]]:
     """Number of a question of values -> what each side of it is made of."""
-    found = dict[int, list[list[ast.AST]]]()
+    rows = dict[int, list[list[ast.AST]]]()
     for function in ast.walk(parse(text)):
         if not isinstance(function, _Function):
             continue
@@ -91,12 +91,12 @@ def _sides(text: bytes) -> dict[int, list[list[ast.AST]]]:
                     func=ast.Attribute(value=ast.Name(id="__ask__"), attr="value" | "both" | "truth"),
                     args=[ast.Constant(value=int(number)), *sides],
                 ):
-                    found[number] = [_expanded(side, made) for side in sides]
-    return found
+                    rows[number] = [_expanded(side, made) for side in sides]
+    return rows
 
 
 def _made(function: ast.AST) -> Iterator[tuple[set[str], ast.AST, set[str]]]:
-    """What gives values to names in a function: the names, what is written there, and names that it uses."""
+    """Definitions in a function: the names, their literals, and the names they use."""
     for node in ast.walk(function):
         match node:
             case ast.Assign(targets=[target, *_]) | ast.AnnAssign(target=target) | ast.AugAssign(target=target):

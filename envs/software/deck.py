@@ -87,49 +87,49 @@ def drawn(
         faulty: run it with all of its fix but for one fault, of those that it has.
     """
     dealer = _Dealer(asked, draw, len(faulty))
-    wanted = [test for test in dict.fromkeys(to_fix) if test.partition("::")[0] in asked]
+    tests = [test for test in dict.fromkeys(to_fix) if test.partition("::")[0] in asked]
     first = next(copies for most, copies in _COPIES if len(to_fix) <= most)
-    known: CheckedRun | None = None
+    earlier: CheckedRun | None = None
     for number in range(_ROUNDS):
         if dealer.reached:
             break
-        functions = dealer.deal(wanted, first * (_MORE if known else 1))
-        run = reference(dealer.files, () if known else chosen, functions)
+        functions = dealer.deal(tests, first * (_MORE if earlier else 1))
+        run = reference(dealer.files, () if earlier else chosen, functions)
         if run.timed_out:
-            if known:
+            if earlier:
                 break  # more copies take too long, and there are some
             return dealer.deck((), {}, frozenset(), late=True)
-        known = known or run
+        earlier = earlier or run
         ids = [test for test in run.found if dealer.is_copy(test) and (_answered(run, test) or _stopped(run, test))]
         spoilt = [one(dealer.files, ids, ()) for one in faulty] if ids else []
-        dealer.look(known, run, spoilt, keep_all=number == 0)
-    assert known is not None
-    return _settled(dealer, known, reference)
+        dealer.look(earlier, run, spoilt, keep_all=number == 0)
+    assert earlier is not None
+    return _settled(dealer, earlier, reference)
 
 
 def _settled(dealer: "_Dealer", known: CheckedRun, reference: Run) -> Deck:
     """The deck, after the reference has answered it as programs will: the same tests in the same order."""
     own = {test: known.answers[test] for test, outcome in known.found.items() if outcome == PASSED}
-    told = {test: answers for test, answers in own.items() if not dealer.is_copy(test)} | dealer.kept
-    if not told:
+    expected = {test: answers for test, answers in own.items() if not dealer.is_copy(test)} | dealer.kept
+    if not expected:
         return dealer.deck((), {}, frozenset())
-    together = dealer.together(told)
-    parts = dealer.parts(told, together)
+    together = dealer.together(expected)
+    parts = dealer.parts(expected, together)
     runs = [reference(part.files, list(part.answers), ()) for part in parts]
     steady = {test: dealer.again(test, answers, runs[0]) for test, answers in parts[0].answers.items()}
     changed = [test for test in steady if len(parts) > 1 and dealer.changes(test, parts, runs)]
-    steady |= {test: told[test] for part in parts[1:] for test in part.answers if test not in changed}
+    steady |= {test: expected[test] for part in parts[1:] for test in part.answers if test not in changed}
     if changed:
         for test in changed:
-            found = [told[test], *(run.answers.get(test, ()) for run in runs)]
-            together[test.partition("::")[0]].update(number for answers in found for number, _ in answers)
-        runs.append(reference(dealer.parts(told, together)[0].files, changed, ()))
-        steady |= {test: dealer.again(test, told[test], runs[-1]) for test in changed}
+            all_answers = [expected[test], *(run.answers.get(test, ()) for run in runs)]
+            together[test.partition("::")[0]].update(number for answers in all_answers for number, _ in answers)
+        runs.append(reference(dealer.parts(expected, together)[0].files, changed, ()))
+        steady |= {test: dealer.again(test, expected[test], runs[-1]) for test in changed}
     lost = frozenset(test for test, answers in steady.items() if answers is None)
-    dealer.forget({test for test in told if test in lost or any(one is UNSTEADY for _, one in steady[test] or ())})
+    dealer.forget({test for test in expected if test in lost or any(one is UNSTEADY for _, one in steady[test] or ())})
     # What is missing then was not asked, and excuses nobody.
     broken_off = any(run.timed_out or run.status < 0 for run in runs)
-    answers = {test: steady[test] or told[test] for test in told}
+    answers = {test: steady[test] or expected[test] for test in expected}
     return dealer.deck(dealer.parts(answers, together), answers, lost, broken_off)
 
 
@@ -138,7 +138,7 @@ def _answered(run: CheckedRun, test: str) -> bool:
 
 
 def _stopped(run: CheckedRun, test: str) -> bool:
-    """Whether it failed after some answers, and not because it took too long."""
+    """True if it failed after some answers, and not because it took too long."""
     answers = run.answers.get(test)
     return run.found.get(test) == FAILED and bool(answers) and _LATE not in answers
 
@@ -210,17 +210,17 @@ class _Dealer:
         """Note what reaches a fault, and keep that, or all."""
         reach = self._reach = self._reach or Reach(self._asked, known)
         cases = _cases(run.found)
-        told = {test: answers for test, answers in run.answers.items() if self.is_copy(test)}
-        told = {test: _open(answers) if _stopped(run, test) else answers for test, answers in told.items()}
-        told = {test: answers for test, answers in told.items() if _stopped(run, test) or _answered(run, test)}
-        for test, answers in told.items():
+        expected = {test: answers for test, answers in run.answers.items() if self.is_copy(test)}
+        expected = {test: _open(answers) if _stopped(run, test) else answers for test, answers in expected.items()}
+        expected = {test: answers for test, answers in expected.items() if _stopped(run, test) or _answered(run, test)}
+        for test, answers in expected.items():
             given = [one.answers.get(test, ()) if test in one.found else None for one in spoilt]
             reach.look(test, self._original(test), cases[test], self.files[test.partition("::")[0]], answers, given)
-        originals = {self._original(test) for test in told}
+        originals = {self._original(test) for test in expected}
         proofs = [reach.proof(test, fault) for test in originals for fault in self._faults]
-        kept = told.keys() if keep_all else frozenset().union(*proofs) & told.keys()
-        self.kept |= {test: answers for test, answers in told.items() if test in kept}
-        self.cut.update(test for test in kept if _stopped(run, test))
+        proved = expected.keys() if keep_all else frozenset().union(*proofs) & expected.keys()
+        self.kept |= {test: answers for test, answers in expected.items() if test in proved}
+        self.cut.update(test for test in proved if _stopped(run, test))
 
     def _original(self, test: str) -> str:
         path, _, name = test.partition("::")
@@ -238,9 +238,9 @@ class _Dealer:
         return _steady(answers, given) if _answered(run, test) else None
 
     def changes(self, test: str, parts: Sequence[Part], runs: Sequence[CheckedRun]) -> bool:
-        """Whether a test goes another way when sides are divided, or answers otherwise each time."""
-        asked = [(part.answers[test], run) for part, run in zip(parts, runs, strict=True) if test in part.answers]
-        return any(self.again(test, answers, run) != answers for answers, run in asked)
+        """True if a test behaves differently when sides are divided, or answers differently each time."""
+        rounds = [(part.answers[test], run) for part, run in zip(parts, runs, strict=True) if test in part.answers]
+        return any(self.again(test, answers, run) != answers for answers, run in rounds)
 
     def together(self, told: Mapping[str, Sequence[Any]]) -> dict[str, set[int]]:
         """Path -> numbers of questions that no test comes to, or of objects that only their own ``==`` can compare."""
@@ -258,10 +258,10 @@ class _Dealer:
         }
 
     def parts(self, told: Mapping[str, Sequence[Any]], together: Mapping[str, set[int]]) -> tuple[Part, ...]:
-        """What is asked in one run after the other."""
+        """Questions of one run after the other."""
         places = {test.partition("::")[0] for test in told}
-        kept = {path: text for path, text in self.files.items() if path in places or path not in self._copied}
-        files = {path: divided(text, together[path], self._draw(path, _COINS)) for path, text in kept.items()}
+        own_files = {path: text for path, text in self.files.items() if path in places or path not in self._copied}
+        files = {path: divided(text, together[path], self._draw(path, _COINS)) for path, text in own_files.items()}
         first, second = parts_of(files, told)
         return (first, second) if second.answers else (first,)
 

@@ -38,7 +38,7 @@ _resting: "weakref.WeakKeyDictionary[Desk, None]" = weakref.WeakKeyDictionary() 
 
 
 class Files(NamedTuple):
-    """What an agent has written: the workspace, and a tar of the scratch folder (empty if that is)."""
+    """Files that an agent has written: the workspace, and a tar of the scratch folder (empty if that is)."""
 
     workspace: Snapshot
     scratch: bytes = b""
@@ -100,10 +100,10 @@ class Desk:
             back: whether the files are wanted again.
         """
         with self._present() as sandbox:
-            kept = _files(sandbox) if back else None
+            restored = _files(sandbox) if back else None
             yield sandbox
-            if kept is not None:
-                _lay(sandbox, kept)
+            if restored is not None:
+                _lay(sandbox, restored)
 
     def close(self) -> None:
         """Give the sandbox back; may be called twice."""

@@ -1,4 +1,4 @@
-"""What an agent gets to read: bounded, and without characters that a terminal or a template would act on."""
+"""Text for an agent: bounded, and without characters that a terminal or a template would act on."""
 
 MOST_CHARACTERS = 6000
 _KEPT = "\n\t"

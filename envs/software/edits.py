@@ -28,7 +28,7 @@ class Edit(NamedTuple):
     pieces: tuple[Piece, ...]
 
     def text(self, source: bytes) -> bytes:
-        """What stands there instead."""
+        """Replacement text."""
         return b"".join(p.encode() if isinstance(p, str) else source[p[0] : p[1]] for p in self.pieces)
 
 
@@ -37,18 +37,18 @@ def applied(source: bytes, edits: Sequence[Edit]) -> bytes:
     ordered = sorted(edits, key=lambda edit: edit.span)
     if any(before.span[1] > after.span[0] for before, after in pairwise(ordered)):
         raise ValueError("edits overlap")
-    found, at = [], 0
+    pieces, at = [], 0
     for edit in ordered:
-        found += [source[at : edit.span[0]], edit.text(source)]
+        pieces += [source[at : edit.span[0]], edit.text(source)]
         at = edit.span[1]
-    return b"".join([*found, source[at:]])
+    return b"".join([*pieces, source[at:]])
 
 
 _PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 
 
 class Places:
-    """Where the nodes of a syntax tree stand in the file, in bytes."""
+    """Byte positions of a syntax tree's nodes in the file."""
 
     def __init__(self, source: bytes) -> None:
         self.source = source

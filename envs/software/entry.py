@@ -43,12 +43,12 @@ class Entry(NamedTuple):
 
 def entry_of(fault: Fault, verdict: Verdict) -> Entry:
     """The task of a fault that was found to make one."""
-    known = library(fault.library)
+    release = library(fault.library)
     path, edit = fault.edits[0]
     return Entry(
         fault.id,
         fault.library,
-        split_of(known, path, edit.function),
+        split_of(release, path, edit.function),
         _difficulty(fault),
         fault.edits,
         verdict.fail_to_pass,
@@ -67,19 +67,19 @@ def _difficulty(fault: Fault) -> str:
 
 def problem(entry: Entry) -> Problem:
     """The task as every software task is given. Raises NeedsSetup where the library's source is missing."""
-    known = library(entry.library)
-    source = tree(known)
+    release = library(entry.library)
+    source = tree(release)
     paths = dict.fromkeys(path for path, _ in entry.edits)
     broken = _with(source, paths, entry.edits)
     return Problem(
         id=entry.id,
-        statement=statement(known, entry.difficulty, entry.fail_to_pass, entry.symptoms),
+        statement=statement(release, entry.difficulty, entry.fail_to_pass, entry.symptoms),
         files=dict(source) | broken,
-        tests={path: content for path, content in source.items() if known.grades(path)},
+        tests={path: content for path, content in source.items() if release.grades(path)},
         fail_to_pass=entry.fail_to_pass,
         pass_to_pass=entry.pass_to_pass,
         fix={path: source[path] for path in broken},
-        counts=known.counts,
+        counts=release.counts,
         alone=tuple(_with(source, paths, [one]) for one in entry.edits) if len(entry.edits) > 1 else (),
     )
 

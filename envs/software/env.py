@@ -37,18 +37,18 @@ from manyturn.envs.tools.told import told
 from manyturn.envs.tools.toolset import Answered
 
 INSTRUCTIONS = f"""\
-A program has a fault. Find it, mend it in the program's source files, and submit. You work in {WORKSPACE}, in a \
-sandbox without a network. Tests say whether the fault is gone: those that fail must pass, those that pass must \
-still pass. They run on a clean copy with your changes of source files; changes of tests and settings do not count. \
-Work that is not submitted counts for nothing."""
+A program has a bug. Find it, fix it in the program's source files, and submit. You work in {WORKSPACE}, in a \
+sandbox without a network. Tests decide whether the bug is fixed: failing tests must pass, and passing tests must \
+still pass. They run on a clean copy with your changes to source files; changes to tests and settings do not count. \
+Work that is not submitted does not count."""
 LINES = """
 
 Each turn, answer with one command line:
   view PATH FIRST LAST      show numbered lines of a file
-  edit PATH 'OLD' 'NEW'     replace text that stands exactly once in a file
+  edit PATH 'OLD' 'NEW'     replace text that occurs exactly once in a file
   search 'PATTERN' PATH     find lines that match a regular expression
   bash COMMAND              run a command{test}
-  submit                    hand in your changes; this ends the work"""
+  submit                    submit your changes; this ends the task"""
 _TEST_LINE = "\n  test                      run the tests"
 ACTIONS, REWARDS = ("calls", "lines"), ("levels", "resolved")
 TEST_SECONDS = 20.0  # of the processor's time, of one run of the tests
@@ -117,9 +117,9 @@ class Software(TextEnv):
         max_turns: int | None = None,
         unreached: bool = False,
     ):
-        for what, given, known in (("actions", actions, ACTIONS), ("reward", reward, REWARDS)):
-            if given not in known:
-                raise ValueError(unknown(what, given, known))
+        for what, given, allowed in (("actions", actions, ACTIONS), ("reward", reward, REWARDS)):
+            if given not in allowed:
+                raise ValueError(unknown(what, given, allowed))
         self._problems = self.problems(source, difficulty)
         self._engine = usable(engine, "software tasks")
         self._tasks = dict(self._problems.tasks) if unreached else without_unreached(self._problems.tasks)
@@ -144,7 +144,7 @@ class Software(TextEnv):
         self._anchor: tuple[str, ...] = ()
 
     def problems(self, source: str | None, difficulty: str | None) -> Problems:
-        """Where the tasks come from; override it to bring others."""
+        """Source of the tasks; override it to bring others."""
         return problems_of(source, difficulty)
 
     @property
@@ -153,7 +153,7 @@ class Software(TextEnv):
         return self._engine.image
 
     def outcome_of(self, level: float) -> float:
-        """What is paid for a level, in the end."""
+        """Outcome of a level."""
         return level if self._by_levels else float(level == levels.RESOLVED)
 
     def problem_of(self, task: Task) -> Problem:
@@ -218,7 +218,7 @@ class Software(TextEnv):
         try:
             call = action if is_call(action) else call_of(action, self.tools)
             if any(request.name == "submit" for request in read_calls(call)[:-1]):
-                raise BadCall("submit ends the work: no call can follow it")
+                raise BadCall("submit ends the task: no call can follow it")
         except BadCall as error:
             return Answered(f"Error: {error}", (), valid=False, readable=False)
         return work.toolset(self._shown).answer(call)
@@ -262,13 +262,13 @@ class Software(TextEnv):
         Work that was not challenged has none. ``official`` is the verdict of the tests as they are: what other projects
         report.
         """
-        found = {
+        measures = {
             "completed": float(self._level > levels.NOT_SUBMITTED),
             "modified": float(self._level > levels.EMPTY),
             "tampered": float(self._tampered),
             "official": float(self._official),
         }
-        return found if self._reached is None else {**found, "reached": self._reached}
+        return measures if self._reached is None else {**measures, "reached": self._reached}
 
     def save(self) -> bytes:
         """The files as far as they differ from the problem's; processes are not part of a snapshot."""
@@ -350,7 +350,7 @@ class Software(TextEnv):
 
 
 def first_text(problem: Problem) -> str:
-    """What an agent reads of a problem at first."""
+    """First observation of a problem."""
     names = sorted({path.partition("/")[0] + "/" * ("/" in path) for path in problem.files})
     return f"{problem.statement.strip()}\n\n{WORKSPACE} holds: {'  '.join(names)}"
 

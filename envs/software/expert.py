@@ -26,11 +26,11 @@ def next_edit(fix: Mapping[str, bytes], read: Callable[[str], bytes | None]) -> 
         read: content of a file as it is, None if there is none.
     """
     for path, content in sorted(fix.items()):
-        target, found = content.decode(errors="surrogateescape"), read(path)
-        if found is None or (not found and target):
+        target, current = content.decode(errors="surrogateescape"), read(path)
+        if current is None or (not current and target):
             return Edit(path, "", target, 1)
-        if found != content:
-            return _first_difference(path, found.decode(errors="surrogateescape"), target)
+        if current != content:
+            return _first_difference(path, current.decode(errors="surrogateescape"), target)
     return None
 
 

@@ -19,19 +19,19 @@ LEFT_OUT = ("__pycache__", ".pytest_cache")
 
 def tree_of(top):
     """Path -> content of the regular files below a folder; links are left out."""
-    found = {}
+    outcomes = {}
     for folder, folders, files in os.walk(top):
         folders[:] = [name for name in folders if name not in LEFT_OUT]
         for name in files:
             path = os.path.join(folder, name)
             if stat.S_ISREG(os.lstat(path).st_mode):
                 with open(path, "rb") as file:
-                    found[os.path.relpath(path, top)] = file.read()
-    return found
+                    outcomes[os.path.relpath(path, top)] = file.read()
+    return outcomes
 
 
 def counts(path, task, files):
-    """Whether a file that is new is one of the program's, and shadows nothing that Python or pytest imports."""
+    """True if a new file belongs to the program, and shadows nothing that Python or pytest imports."""
     if not path.isprintable() or not path.endswith(".py") or os.path.basename(path) in task["steering"]:
         return False
     parts = path.split("/")
@@ -43,14 +43,14 @@ def counts(path, task, files):
     for depth, folder in enumerate(folders):
         if os.path.join(folder, "__init__.py") not in files and parts[depth].partition(".")[0] in task["taken"]:
             return False
-    known = [folder for folder in folders if folder in task["folders"]]  # a new folder is as the one that it is in
-    return bool(known) and task["folders"][known[-1]]
+    existing = [folder for folder in folders if folder in task["folders"]]  # a new folder is as the one that it is in
+    return bool(existing) and task["folders"][existing[-1]]
 
 
 def carried(task, before, after):
     """Path -> new content, None where it is gone: the changes that are graded."""
-    known = set(task["files"])
-    changed = {path: after.get(path) for path in known if after.get(path) != before[path]}
+    existing = set(task["files"])
+    changed = {path: after.get(path) for path in existing if after.get(path) != before[path]}
     new = {path: content for path, content in after.items() if path not in before and counts(path, task, before)}
     return {**changed, **new}
 
@@ -59,8 +59,8 @@ def found_by(task, top):
     """Outcomes of tests by id and pytest's exit status, from a process of its own; none and -1 if it took too long."""
     environ = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    with tempfile.NamedTemporaryFile() as told:
-        words = [sys.executable, "-s", "-B", os.path.join(TESTS, "grade.py"), told.name]
+    with tempfile.NamedTemporaryFile() as report:
+        words = [sys.executable, "-s", "-B", os.path.join(TESTS, "grade.py"), report.name]
         script = 'ulimit -S -t "$0"; exec "$@"'
         child = subprocess.Popen(
             ["bash", "-c", script, str(task["seconds"]), *words], cwd=top, env=environ, start_new_session=True
@@ -72,7 +72,7 @@ def found_by(task, top):
             child.wait()
             return {}, -1
         try:
-            return json.loads(told.read()), status
+            return json.loads(report.read()), status
         except ValueError:
             return {}, -1
 
@@ -95,11 +95,11 @@ def level(task):
                 file.write(content)
         with tarfile.open(os.path.join(TESTS, "tests.tar.gz")) as tar:
             tar.extractall(top)
-        found, status = found_by(task, top)
-    passed = {test for test, outcome in found.items() if outcome == "passed"}
-    passed |= {test for test in task["expected_to_fail"] if found.get(test) == "xfailed"}
-    kept = {test for test, outcome in found.items() if outcome != "failed"}
-    resolved = status == 0 and passed.issuperset(task["fail_to_pass"]) and kept.issuperset(task["pass_to_pass"])
+        outcomes, status = found_by(task, top)
+    passed = {test for test, outcome in outcomes.items() if outcome == "passed"}
+    passed |= {test for test in task["expected_to_fail"] if outcomes.get(test) == "xfailed"}
+    passing = {test for test, outcome in outcomes.items() if outcome != "failed"}
+    resolved = status == 0 and passed.issuperset(task["fail_to_pass"]) and passing.issuperset(task["pass_to_pass"])
     return task["outcomes"]["resolved" if resolved else "failing"]
 
 

@@ -43,7 +43,7 @@ MADE_FOLDERS = (".git", "__pycache__", ".egg-info", ".dist-info")
 
 
 class Grade(NamedTuple):
-    """What became of a problem's tests.
+    """Results of a problem's tests.
 
     Attributes:
         cause: resolved, tests fail, timeout or tampered.
@@ -72,7 +72,7 @@ def carried(problem: Problem, changes: Changes) -> dict[str, bytes | None]:
 
 
 def carries(problem: Problem, path: str) -> bool:
-    """Whether a change of the file at a path is graded."""
+    """True if a change of the file at a path is graded."""
     if path in problem.tests or not problem.counts(path):
         return False
     place = PurePosixPath(path)
@@ -84,7 +84,7 @@ def carries(problem: Problem, path: str) -> bool:
 
 
 def _shadows(files: Tree, new: PurePosixPath) -> bool:
-    """Whether a new file could be imported in place of a module of Python or of the test runner."""
+    """True if a new file could be imported in place of a module of Python or of the test runner."""
     for depth, part in enumerate(new.parts):
         folder = "/".join((*new.parts[:depth], "__init__.py"))
         if folder not in files and part.partition(".")[0] in sys.stdlib_module_names | RUNNER:
@@ -93,7 +93,7 @@ def _shadows(files: Tree, new: PurePosixPath) -> bool:
 
 
 def _clashes(files: Tree, new: PurePosixPath) -> bool:
-    """Whether a new file is below a file of the problem, or named as one of its folders."""
+    """True if a new file is below a file of the problem, or named as one of its folders."""
     above = {str(folder) for folder in new.parents}
     return not above.isdisjoint(files) or any(path.startswith(f"{new}/") for path in files)
 
@@ -121,7 +121,7 @@ def grade(
     challenge = challenge_of(problem, problem.pass_to_pass, deck_of(seed, rehearsal))
     # What has seen a hidden test could tell the challenge of it, so then the challenge comes first. Tests that the
     # agent can read are no secret, and most attempts end with them.
-    asked = challenge.asked(sandbox, changes, seconds, allowance) if _hidden(problem) else None
+    answered = challenge.asked(sandbox, changes, seconds, allowance) if _hidden(problem) else None
     try:
         run = evidence() if evidence else run_as_they_are(sandbox, problem, changes, seconds, allowance)
     except SandboxRefused as error:  # what was changed is too large, by itself or with the tests
@@ -129,10 +129,10 @@ def grade(
     claimed = _claimed(problem, run)
     if claimed.cause not in (RESOLVED, UNRESOLVED) or not claimed.fixed:
         return claimed
-    if asked is None:
-        asked = challenge.asked(sandbox, changes, seconds, allowance)
-    said = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
-    return _challenged(claimed, problem, challenge.met(asked, said))._replace(official=claimed.official)
+    if answered is None:
+        answered = challenge.asked(sandbox, changes, seconds, allowance)
+    claims = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
+    return _challenged(claimed, problem, challenge.met(answered, claims))._replace(official=claimed.official)
 
 
 def challenge_of(problem: Problem, kept: Sequence[str], number: int) -> Challenge[Changes]:
@@ -151,7 +151,7 @@ def run_as_they_are(
 
 
 def _hidden(problem: Problem) -> bool:
-    """Whether an agent that has the problem's files lacks some of the tests."""
+    """True if an agent that has the problem's files lacks some of the tests."""
     return any(problem.files.get(path) != content for path, content in problem.tests.items())
 
 
@@ -164,12 +164,14 @@ def _laying(problem: Problem) -> Callable[[Sandbox, Changes, Tree], None]:
 
 
 def _claimed(problem: Problem, run: CheckedRun) -> Grade:
-    """What a run of the tests says."""
-    kept = {test for test, outcome in run.found.items() if outcome != FAILED}
+    """Report of a run of the tests."""
+    passing = {test for test, outcome in run.found.items() if outcome != FAILED}
     expected = expected_to_fail(problem.tests, (*problem.fail_to_pass, *problem.pass_to_pass))
-    passed = {test for test in kept if run.found[test] == PASSED or (run.found[test] == XFAILED and test in expected)}
+    passed = {
+        test for test in passing if run.found[test] == PASSED or (run.found[test] == XFAILED and test in expected)
+    }
     fixed = tuple(test for test in problem.fail_to_pass if test in passed)
-    broken = tuple(test for test in problem.pass_to_pass if test not in kept)
+    broken = tuple(test for test in problem.pass_to_pass if test not in passing)
     if run.forged:
         return Grade(TAMPERED, run.forged, (), problem.pass_to_pass, {})
     if run.timed_out:
@@ -180,7 +182,7 @@ def _claimed(problem: Problem, run: CheckedRun) -> Grade:
 
 
 def _challenged(claimed: Grade, problem: Problem, met: Met) -> Grade:
-    """What is left of a claim when the program has answered, or not."""
+    """Claims that hold after the program's answers."""
     if met.tampered:
         return Grade(TAMPERED, met.tampered, (), problem.pass_to_pass, {}, met.reached)
     if met.timed_out:

@@ -92,7 +92,7 @@ class Reporter:
             self._send({"file": report.nodeid, "outcome": "failed", "text": self._why([report])})
 
     def _why(self, phases):
-        """How the first phase failed that did, for as many tests as there is room for; of questions nothing is told."""
+        """Failure of the first failing phase, for as many tests as there is room for; questions are not revealed."""
         failed = next((report for report in phases if report.failed), None)
         if failed is None or not self._room:
             return ""
@@ -101,7 +101,7 @@ class Reporter:
 
 
 def _outcome(phases):
-    """What became of a test: a failure in any phase counts, and so does a call that is missing."""
+    """Result of a test: a failure in any phase counts, and so does a missing call."""
     if any(report.failed for report in phases):
         return "failed"
     skipped = [report for report in phases if report.skipped]

@@ -1,4 +1,4 @@
-"""What a search for tasks has found so far, on disk: an interrupted one goes on where it was.
+"""Journal of a search for tasks, on disk: an interrupted search resumes where it was.
 
 A search with another seed, or of other releases, needs a journal of its own.
 """

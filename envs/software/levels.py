@@ -1,4 +1,4 @@
-"""What an episode of a software task earns: one ladder of outcomes, and rewards of turns that a gate can hold back.
+"""Rewards of a software task: one ladder of outcomes, and rewards of turns that a gate can hold back.
 
 Outcomes, of which an episode has one (Sun et al. 2025, arXiv 2508.10548, whose values are not known)::
 
@@ -35,7 +35,7 @@ STEPS: Mapping[str, float] = {"parsed": 0.02, "ran": 0.02, "reproduced": 0.03, "
 
 
 class Steps:
-    """What an episode has earned by its turns.
+    """Sum of an episode's turn rewards.
 
     Attributes:
         shares: name of a reward -> the share of it that has been paid, from 0 to 1.

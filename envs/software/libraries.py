@@ -40,7 +40,7 @@ class Library:
         return f"{self.name}=={self.version}"
 
     def counts(self, path: str) -> bool:
-        """Whether a file is the library's code: no test, setting or start-up file, nor one that shadows a module.
+        """True if a file is the library's code: no test, setting or start-up file, nor one that shadows a module.
 
         Args:
             path: below the workspace, with ``/``.
@@ -50,11 +50,11 @@ class Library:
         return path.endswith(".py") and _below(path, self.code) and not self.grades(path)
 
     def grades(self, path: str) -> bool:
-        """Whether a file decides what the tests say."""
+        """True if a file decides the results of the tests."""
         return path == PYTEST_INI or _below(path, self.tests) or _TEST.search(path) is not None
 
     def holds(self, path: str) -> bool:
-        """Whether a workspace has this file of the release."""
+        """True if a workspace has this file of the release."""
         if not self.archive and _TEST.search(path):
             return _below(path, self.tests)
         return path == self.terms or _below(path, self.code) or _below(path, self.tests)

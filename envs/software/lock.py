@@ -21,7 +21,7 @@ FORMAT = 1
 
 
 class Release(NamedTuple):
-    """What a lock file knows of a library.
+    """Entry of a library in a lock file.
 
     Attributes:
         version, sha256: as in ``libraries``.
@@ -78,14 +78,14 @@ def save(entries: Iterable[Entry]) -> str:
     lines: list[Any] = []
     for name, some in sorted(by_library.items()):
         tests = sorted({test for entry in some for test in (*entry.fail_to_pass, *entry.pass_to_pass)})
-        known, source = library(name), tree(library(name))
+        release, source = library(name), tree(library(name))
         edited = sorted({path for entry in some for path, _ in entry.edits})
         lines.append(
             {
                 "release": name,
                 "format": FORMAT,
-                "version": known.version,
-                "sha256": known.sha256,
+                "version": release.version,
+                "sha256": release.sha256,
                 "files": {path: sha256(source[path]) for path in edited},
                 "tests": _folded(tests),
             }
@@ -112,11 +112,11 @@ def _release(record: Mapping[str, Any]) -> Release:
 
 
 def _folded(tests: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    ranges_of: dict[str, list[str]] = {}
     for test in tests:
         file, _, rest = test.partition("::")
-        found.setdefault(file, []).append(rest)
-    return found
+        ranges_of.setdefault(file, []).append(rest)
+    return ranges_of
 
 
 def _record(entry: Entry, places: Mapping[str, int]) -> dict[str, Any]:

@@ -36,18 +36,18 @@ def make(names: Sequence[str], out: Path, count: int, seed: int, tell: Callable[
     if count < len(libraries):
         raise ValueError(f"{count} tasks of {len(libraries)} libraries: ask for at least one of each")
     journal = Journal(out.with_name(out.name + ".journal"), seed)
-    found = search(libraries, count, journal, seed, lambda: DockerSandbox(ContainerEngine()), tell)
-    known = _measured(out)
-    entries = [entry_of(*task) for task in found]
-    entries = [entry._replace(reached=known.get(entry.id)) for entry in entries]
-    tried = [one for one in journal.found.values() if one.fault.library in {known.name for known in libraries}]
+    tasks_made = search(libraries, count, journal, seed, lambda: DockerSandbox(ContainerEngine()), tell)
+    release = _measured(out)
+    entries = [entry_of(*task) for task in tasks_made]
+    entries = [entry._replace(reached=release.get(entry.id)) for entry in entries]
+    tried = [one for one in journal.found.values() if one.fault.library in {release.name for release in libraries}]
     replace_text(out, lock.save(entries))
     replace_text(out.with_suffix(".md"), card(entries, tried, journal.baselines, seed))
     return entries
 
 
 def _measured(file: Path) -> dict[str, float | None]:
-    """What was measured of the tasks of a file of before: id -> what is reached."""
+    """Measurements of the tasks of an earlier file: id -> what is reached."""
     try:
         return {entry.id: entry.reached for entry in lock.load(file).entries}
     except (OSError, ValueError):  # there is none, or it is of another release

@@ -1,4 +1,4 @@
-"""Which tests are expected to fail by what their own file says, whatever sources do to marks while tests run."""
+"""Tests that their own file expects to fail, whatever sources do to marks while tests run."""
 
 import ast
 from collections.abc import Collection, Mapping
@@ -7,7 +7,7 @@ from manyturn.envs.software.syntax import parse
 
 
 def expected_to_fail(tests: Mapping[str, bytes], ids: Collection[str]) -> frozenset[str]:
-    """Those ids whose function, class or file is marked with ``xfail``.
+    """Ids of tests marked with ``xfail``: by function, class or file.
 
     Args:
         tests: path -> content of test files.

@@ -38,7 +38,7 @@ class Baseline(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of a fault.
+    """Result of a fault's trial.
 
     Attributes:
         reason: ``valid``, or why it makes no task.
@@ -93,8 +93,8 @@ class Mine:
         """
         steady, normal = self._without(fault.tests)
         between = math.ceil((1 - MOST_BROKEN) * len(steady)), len(steady) - 1
-        wanted = Wanted(fault.tests, RUNS, _PATIENCE[0] + _PATIENCE[1] * normal, between)
-        runs = self._trials.run(wanted, broken(self.library, fault))
+        request = Wanted(fault.tests, RUNS, _PATIENCE[0] + _PATIENCE[1] * normal, between)
+        runs = self._trials.run(request, broken(self.library, fault))
         reason = _fate(runs, steady)
         if reason != VALID:
             return Verdict(reason, seconds=_seconds(runs))
@@ -106,7 +106,7 @@ class Mine:
         return Verdict(VALID, tuple(sorted(fails)), tuple(sorted(passes)), symptoms, _seconds(runs))
 
     def bears(self, fault: Fault, broken: frozenset[str]) -> bool:
-        """Whether so many broken tests are few enough among those that reach a fault."""
+        """True if the broken tests are few enough among those that reach a fault."""
         reach = sum(test.partition("::")[0] in fault.tests for test in self.baseline.steady)
         return len(broken) <= MOST_BROKEN * reach
 

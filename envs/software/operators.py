@@ -52,13 +52,13 @@ def operator(act: Operator) -> Operator:
 
 def edits(source: bytes) -> list[Edit]:
     """Every edit that an operator can make in a file, in the order of the text."""
-    places, found = Places(source), []
+    places, edits = Places(source), []
     for name, function in functions(parse(source)):
         scope = Scope(places, name, function)
         for node in _own(function):
             for title, act in OPERATORS.items():
-                found += [Edit(title, name, span, pieces) for span, pieces in act(scope, node)]
-    return sorted(set(found), key=lambda edit: (edit.span, edit.operator, str(edit.pieces)))
+                edits += [Edit(title, name, span, pieces) for span, pieces in act(scope, node)]
+    return sorted(set(edits), key=lambda edit: (edit.span, edit.operator, str(edit.pieces)))
 
 
 def functions(tree: ast.AST, above: str = "") -> Iterator[tuple[str, Function]]:
@@ -281,8 +281,8 @@ def removed_assignment(scope: Scope, node: ast.AST) -> Found:
 
 def _rebinds(scope: Scope, node: ast.Assign) -> bool:
     target = node.targets[0]
-    known = isinstance(target, ast.Name) and target.id in scope.parameters
-    return len(node.targets) == 1 and (known or isinstance(target, ast.Attribute | ast.Subscript))
+    is_parameter = isinstance(target, ast.Name) and target.id in scope.parameters
+    return len(node.targets) == 1 and (is_parameter or isinstance(target, ast.Attribute | ast.Subscript))
 
 
 @operator

@@ -1,4 +1,4 @@
-"""What a software task is made of, wherever it comes from."""
+"""Problem: the files, tests and statement of a software task from any source."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple

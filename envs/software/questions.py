@@ -84,10 +84,10 @@ class _Asker:
     def look(self, node: ast.AST) -> None:
         match node:
             case ast.Assert(test=test):
-                self._replace(node, [self._call(*asked) for asked in _asked(test, self._places)])
+                self._replace(node, [self._call(*question) for question in _asked(test, self._places)])
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name)) as call):
-                if asked := list(_asked_of_unittest(name, call, self._places)):
-                    self._replace(node, [self._call(*one) for one in asked])
+                if question := list(_asked_of_unittest(name, call, self._places)):
+                    self._replace(node, [self._call(*one) for one in question])
                 else:
                     self._raised(call)
             case ast.Expr(value=ast.Call() as call) | ast.Assign(value=ast.Call() as call):
@@ -167,7 +167,7 @@ def _equality(left: ast.expr, right: ast.expr, places: Places) -> _Asked:
 
 
 def _about(node: ast.expr) -> ast.expr:
-    """What ``pytest.approx`` is given, which is what it compares with."""
+    """Arguments of ``pytest.approx``, with which it compares."""
     match node:
         case ast.Call(func=ast.Name(id="approx") | ast.Attribute(attr="approx"), args=[value, *_]):
             return value
@@ -203,7 +203,7 @@ def _constant(node: ast.AST) -> bool:
 
 
 def _raising(call: ast.Call) -> int:
-    """How many arguments come before what is called; 0 if the call asks for no exception."""
+    """Number of arguments before the callable; 0 if the call expects no exception."""
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="pytest" | "self" | "cls"), attr=name), args=[_, *_]):
             return _RAISES.get(name, 0)

@@ -16,8 +16,8 @@ def written(numbers: Iterable[int]) -> str:
 
 def read(text: str) -> list[int]:
     """The numbers of a text. Raises ValueError if it is none."""
-    found: list[int] = []
+    numbers: list[int] = []
     for run in text.split(",") if text else []:
         first, _, last = run.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers

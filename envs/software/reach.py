@@ -1,4 +1,4 @@
-"""Whether copies of a test, with other literals, reach the fault that the test is there for.
+"""Reach of a test: copies with other literals meet the same fault, or do not.
 
 A copy shows the fault where the faulty program answers otherwise than the reference. That alone refutes the faulty
 program, and not one that knows the test. Such a program looks whether its input has some of the literals of the test
@@ -23,7 +23,7 @@ from manyturn.envs.software.questions import BOTH, Questions
 
 
 class Place(NamedTuple):
-    """What is asked in a test, and in the same place of each of its copies.
+    """Question of a test, and of the same place in each of its copies.
 
     Attributes:
         test: id without parameters.
@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a copy shows in a place.
+    """Evidence of a copy in a place.
 
     Attributes:
         copy: its id.
@@ -59,7 +59,7 @@ class Seen(NamedTuple):
 
 
 class Reach:
-    """What is known of tests by who has read them, and what their copies show.
+    """Knowledge of tests from reading them, and the evidence of their copies.
 
     Args:
         asked: path -> questions of a file of tests.
@@ -103,7 +103,7 @@ class Reach:
             time = times[number] = times.get(number, -1) + 1
             before = self._answers.get((test, number), ())
             for side, value in enumerate(self._sides(path, number, answer)):
-                kept = clues(self._asked[path].text, test, number, side, case) & clues(text, test, number, side, case)
+                common = clues(self._asked[path].text, test, number, side, case) & clues(text, test, number, side, case)
                 is_new = not any(same(value, one) for one in before)
                 is_truth = isinstance(value, bool)
                 # A program that stops may do so over something else than this question.
@@ -112,7 +112,7 @@ class Reach:
                     for places, stop in zip(wrong, stops, strict=True)
                 ]
                 place = Place(test, case[0], number, time, side)
-                self._seen.setdefault(test, {}).setdefault(place, []).append(Seen(copy, value, is_new, kept, told_by))
+                self._seen.setdefault(test, {}).setdefault(place, []).append(Seen(copy, value, is_new, common, told_by))
 
     def proof(self, test: str, fault: int, copies: Collection[str] | None = None) -> frozenset[str]:
         """Ids of copies that reach a fault together; none if they do not.
@@ -122,28 +122,28 @@ class Reach:
             copies: those that may be asked; all by default.
         """
         for seen in self._seen.get(test, {}).values():
-            known = seen if copies is None else [one for one in seen if one.copy in copies]
-            if proof := _proof(known, fault):
+            evidence = seen if copies is None else [one for one in seen if one.copy in copies]
+            if proof := _proof(evidence, fault):
                 return proof
         return frozenset()
 
     def _wrong(self, path: str, told: Sequence[Any], given: Sequence[Any] | None) -> set[tuple[int, int]]:
         """Places in a test's answers, and sides, where a program answers otherwise, as far as it goes the same way."""
-        found = set[tuple[int, int]]()
+        pairs = set[tuple[int, int]]()
         for at, (answer, other) in enumerate(zip(told, given or (), strict=False)):
             if answer[0] != other[0]:
                 break
             sides, others = self._sides(path, *answer), self._sides(path, *other)
             if not agree(self._asked[path], answer, other) and len(others) == len(sides):
                 one = len(sides) == 1
-                found |= {(at, n) for n, pair in enumerate(zip(sides, others, strict=True)) if one or not same(*pair)}
-        return found
+                pairs |= {(at, n) for n, pair in enumerate(zip(sides, others, strict=True)) if one or not same(*pair)}
+        return pairs
 
     def _sides(self, path: str, number: int, answer: Any) -> list[Any]:
-        asked = self._asked[path]
-        if asked.raises.get(number) and isinstance(answer, list):
+        source = self._asked[path]
+        if source.raises.get(number) and isinstance(answer, list):
             return [bool(answer)]  # whoever raises what the test names is right
-        both = asked.kinds.get(number) == BOTH and isinstance(answer, list)
+        both = source.kinds.get(number) == BOTH and isinstance(answer, list)
         return list(answer) if both else [answer]
 
 
@@ -173,10 +173,10 @@ def _refuted(needing: Sequence[Seen], seen: Sequence[Seen]) -> frozenset[str]:
         needing: copies of which that is the answer, and no other way leads to it.
     """
     others = [one for one in seen if one.is_new]
-    chosen, kept = list[Seen](), None
+    chosen, common = list[Seen](), None
     for one in needing:
-        if kept is None or kept - one.kept:
-            chosen, kept = [*chosen, one], one.kept if kept is None else kept & one.kept
-            if other := next((other for other in others if kept <= other.kept), None):
+        if common is None or common - one.kept:
+            chosen, common = [*chosen, one], one.kept if common is None else common & one.kept
+            if other := next((other for other in others if common <= other.kept), None):
                 return frozenset([other.copy, *(one.copy for one in chosen)])
     return frozenset()

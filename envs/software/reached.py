@@ -1,4 +1,4 @@
-"""Whether other inputs than a task's own reach its fault, measured before anybody plays it.
+"""Measurement, before a task is played, of whether inputs other than its own reach its fault.
 
 Where none does, a program that knows the visible tests by heart passes: a reward that can be had without a fix. Such
 tasks are left out of training.
@@ -36,7 +36,7 @@ def reached(sandbox: Sandbox, problem: Problem) -> float | None:
 
 
 def measured(problems: Iterable[Problem], jobs: int) -> Iterator[tuple[Problem, float | None]]:
-    """What is ``reached`` of each, as it becomes known, in containers side by side. Raises EngineUnavailable."""
+    """Yield ``reached`` of each task as containers finish, several at a time. Raises EngineUnavailable."""
 
     def of(one: Problem) -> tuple[Problem, float | None]:
         with lease(ContainerEngine()) as sandbox:

@@ -57,17 +57,17 @@ class Recorder:
 
 
 def told_by_child(asked):
-    """What one run of the tests came to; it has no outcomes if it did not come to its end."""
+    """Result of one run of the tests; it has no outcomes if the run did not end."""
     began, (reading, writing) = time.monotonic(), os.pipe()
     child = os.fork()
     if child == 0:
         os.setsid()
         recorder = Recorder(asked["trace"])
         pytest.main(["-q", *asked["paths"]], plugins=[recorder])
-        calls = {path: sorted(found) for path, found in recorder.calls.items()}
-        told = {"outcomes": recorder.outcomes, "messages": recorder.messages, "calls": calls}
+        calls = {path: sorted(calls_there) for path, calls_there in recorder.calls.items()}
+        record = {"outcomes": recorder.outcomes, "messages": recorder.messages, "calls": calls}
         with os.fdopen(writing, "w", encoding="utf-8") as stream:
-            json.dump(told, stream)
+            json.dump(record, stream)
         os._exit(0)
     os.close(writing)
     pieces, timed_out = [], False
@@ -83,17 +83,17 @@ def told_by_child(asked):
     os.waitpid(child, 0)
     os.close(reading)
     try:
-        told = json.loads(b"".join(pieces))
+        record = json.loads(b"".join(pieces))
     except ValueError:
-        told = {"outcomes": {}, "messages": {}, "calls": {}}
-    return {**told, "seconds": time.monotonic() - began, "timed_out": timed_out}
+        record = {"outcomes": {}, "messages": {}, "calls": {}}
+    return {**record, "seconds": time.monotonic() - began, "timed_out": timed_out}
 
 
 def main():
-    asked, runs = json.loads(sys.argv[1]), []
-    while len(runs) < asked["runs"]:
-        runs.append(told_by_child(asked))
-        least, most = asked["between"]
+    request, runs = json.loads(sys.argv[1]), []
+    while len(runs) < request["runs"]:
+        runs.append(told_by_child(request))
+        least, most = request["between"]
         if not least <= list(runs[-1]["outcomes"].values()).count("passed") <= most:
             break
     with os.fdopen(3, "w", encoding="utf-8") as stream:

@@ -32,14 +32,14 @@ def search(
         The tasks, in the order in which they were found; the same for a search that was interrupted.
     """
     every, tasks = list(libraries), []
-    wanted = math.ceil(count / len(every))
+    share = math.ceil(count / len(every))
     for library in every:
         with Mine(library, sandbox, journal.baselines.get(library.name)) as mine:
             if library.name not in journal.baselines:
                 journal.add_baseline(library, mine.baseline)
             one = _Search(mine, journal, seed, tell)
-            alone = one.alone(wanted - int(HARD * wanted))
-            tasks += alone + one.together(alone, wanted - len(alone))
+            alone = one.alone(share - int(HARD * share))
+            tasks += alone + one.together(alone, share - len(alone))
     return tasks
 
 
@@ -66,9 +66,9 @@ class _Search:
     def together(self, alone: list[Found], wanted: int) -> list[Found]:
         """Tasks of several faults, all from one split, as many from each split as it has tasks of one fault."""
         by_split: dict[str, list[Found]] = {}
-        for found in alone:
-            ((path, function),) = found.fault.functions
-            by_split.setdefault(split_of(self._mine.library, path, function), []).append(found)
+        for single in alone:
+            ((path, function),) = single.fault.functions
+            by_split.setdefault(split_of(self._mine.library, path, function), []).append(single)
         tasks: list[Found] = []
         for _, some in sorted(by_split.items()):
             tasks += self._of_parts(some, math.ceil(wanted * len(some) / len(alone)))
@@ -78,8 +78,8 @@ class _Search:
         """Combined faults that will hardly break too much; none is tried in two of them."""
         tasks: list[Found] = []
         used: set[Any] = set()
-        breaks = {found.fault.edits[0]: frozenset(found.verdict.fail_to_pass) for found in parts}
-        for fault in combined([found.fault for found in parts], self._seed):
+        breaks = {single.fault.edits[0]: frozenset(single.verdict.fail_to_pass) for single in parts}
+        for fault in combined([single.fault for single in parts], self._seed):
             if len(tasks) >= wanted:
                 break
             some = [breaks[edit] for edit in fault.edits]

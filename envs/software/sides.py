@@ -26,7 +26,7 @@ _CONVERTED = frozenset({"set", "frozenset", "dict", "list", "tuple", "float", "i
 
 
 class Part(NamedTuple):
-    """What one run is asked.
+    """Questions of one run.
 
     Attributes:
         files: path -> content, of tests and copies as questions.
@@ -59,19 +59,19 @@ def divided(text: bytes, together: Collection[int], rng: np.random.Generator) ->
         tree = parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return Divided((text, text), {})
-    found = dict[int, tuple[_Scope, ast.Call]]()
+    calls = dict[int, tuple[_Scope, ast.Call]]()
     for function in _functions(tree):
         if compared := {number: call for number, call in _compared(function) if number not in together}:
             scope = _Scope(function)
             for number, call in compared.items():
                 if all(map(scope.computes, call.args[1:])):
-                    found[number] = scope, call
-    coins = rng.integers(2, size=1 + max(found, default=0))  # one of each question, whichever are divided
-    first = {number: int(coins[number]) for number in found}
+                    calls[number] = scope, call
+    coins = rng.integers(2, size=1 + max(calls, default=0))  # one of each question, whichever are divided
+    first = {number: int(coins[number]) for number in calls}
     places, texts = Places(text), list[bytes]()
     for run in (0, 1):
         edits, gone = list[Edit](), dict[_Scope, list[ast.expr]]()
-        for number, (scope, call) in found.items():
+        for number, (scope, call) in calls.items():
             side = first[number] ^ run
             gone.setdefault(scope, []).append(call.args[2 - side])
             pieces = (f"__ask__.{VALUE}({number}, (", places.span(call.args[1 + side]), "))")
@@ -83,7 +83,7 @@ def divided(text: bytes, together: Collection[int], rng: np.random.Generator) ->
 
 
 def parts_of(files: Mapping[str, Divided], told: Mapping[str, Sequence[Any]]) -> tuple[Part, Part]:
-    """What both runs are asked and should answer; the second has only tests that come to a question that is divided.
+    """Questions of both runs and the right answers; the second has only tests that reach a divided question.
 
     Args:
         files: path -> a file.
@@ -125,14 +125,14 @@ class _Scope:
 
     def needless(self, gone: Sequence[ast.expr]) -> list[_Naming]:
         """Assignments of names that were needed in some expressions and in nothing else but each other."""
-        found, left = list[_Naming](), dict(self._named)
+        namings, left = list[_Naming](), dict(self._named)
         while True:
-            nodes = {node for one in (*gone, *found) for node in ast.walk(one)}
+            nodes = {node for one in (*gone, *namings) for node in ast.walk(one)}
             names = [name for name, some in left.items() if self._only_in(nodes, name, some)]
             if not names:
-                return found
+                return namings
             for name in names:
-                found += left.pop(name)
+                namings += left.pop(name)
 
     def _only_in(self, nodes: set[ast.AST], name: str, named: Sequence[_Naming]) -> bool:
         loads = self._loads.get(name, set[ast.AST]())
@@ -140,7 +140,7 @@ class _Scope:
         return bool(loads & nodes) and loads <= nodes | own
 
     def computes(self, side: ast.expr) -> bool:
-        """Whether something is computed that can be taken out with one side."""
+        """True if something is computed that can be taken out with one side."""
         values = [one.value for one in self.needless([side])]
         return any(_computes(one) for one in (side, *values) if one is not None)
 
@@ -180,7 +180,7 @@ def _target(node: ast.AST) -> ast.Name | None:
 
 
 def _computes(node: ast.AST) -> bool:
-    """Whether this is more than values that are written out or have a name."""
+    """True if this is more than literals and names."""
     match node:
         case ast.Constant() | ast.Name() | ast.expr_context() | ast.operator() | ast.unaryop():
             return False

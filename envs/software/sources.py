@@ -28,7 +28,7 @@ class WrongRelease(NeedsSetup):
 
 
 def cache_folder() -> Path:
-    """Where sdists are kept: ``$MANYTURN_CACHE/software``, or ``~/.cache/manyturn/software``."""
+    """Folder of sdists: ``$MANYTURN_CACHE/software``, or ``~/.cache/manyturn/software``."""
     return Path(os.environ.get("MANYTURN_CACHE") or Path.home() / ".cache" / "manyturn") / "software"
 
 
@@ -38,8 +38,8 @@ def tree(library: Library) -> Mapping[str, bytes]:
 
     Raises NeedsSetup where the release is missing, WrongRelease where it is another one.
     """
-    found = _released(library) if library.archive else _installed(library)
-    return MappingProxyType(dict(sorted(found.items())) | {PYTEST_INI: pytest_ini()})
+    files = _released(library) if library.archive else _installed(library)
+    return MappingProxyType(dict(sorted(files.items())) | {PYTEST_INI: pytest_ini()})
 
 
 def fingerprint(files: Mapping[str, bytes]) -> str:
@@ -56,7 +56,7 @@ def sha256(content: bytes) -> str:
 
 
 def missing(libraries: Iterable[Library]) -> list[Library]:
-    """Those whose sdist is not in the cache, or is another file there."""
+    """Libraries whose sdist is not in the cache, or is another file there."""
     return [library for library in libraries if library.archive and not _is_pinned(library, _place(library))]
 
 
@@ -82,21 +82,21 @@ def download(libraries: Iterable[Library]) -> None:
     pip refuses a file whose hash is not the pinned one before it opens it. It then asks the release's own build
     system for metadata, as in any installation from source; ``take`` does without. Raises NeedsSetup.
     """
-    wanted = list(libraries)
+    missing = list(libraries)
     with tempfile.TemporaryDirectory() as scratch:
         pins = Path(scratch) / "pins.txt"
-        pins.write_text("".join(f"{one.pin} --hash=sha256:{one.sha256}\n" for one in wanted), encoding="utf-8")
+        pins.write_text("".join(f"{one.pin} --hash=sha256:{one.sha256}\n" for one in missing), encoding="utf-8")
         # Not :all:, which pip hands on to the build systems, so that it builds those from source as well.
-        names = ",".join(one.name for one in wanted)
+        names = ",".join(one.name for one in missing)
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", names]
         done = subprocess.run([*pip, "--dest", scratch, "-r", str(pins)], capture_output=True, text=True)
         if done.returncode:
             why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
             raise NeedsSetup(
-                f"pip cannot download {', '.join(one.pin for one in wanted)}: {why}; get the sdists elsewhere and run "
+                f"pip cannot download {', '.join(one.pin for one in missing)}: {why}; get the sdists elsewhere and run "
                 '"manyturn data software FOLDER"'
             )
-        take(wanted, Path(scratch))
+        take(missing, Path(scratch))
 
 
 def _place(library: Library) -> Path:
@@ -140,10 +140,10 @@ def _installed(library: Library) -> dict[str, bytes]:
     mend = f"pip install {library.pin}"
     if version != library.version:
         raise WrongRelease(f"the tasks are of {library.pin}, but {version} is installed: {mend}")
-    found = {path: content for path, content in _walk(installed_files(library.name), library.name, library)}
-    if fingerprint(found) != library.sha256:
+    files = {path: content for path, content in _walk(installed_files(library.name), library.name, library)}
+    if fingerprint(files) != library.sha256:
         raise WrongRelease(f"the installed {library.pin} is not as it was released: {mend} --force-reinstall")
-    return found
+    return files
 
 
 def _walk(folder: Traversable, at: str, library: Library) -> Iterator[tuple[str, bytes]]:

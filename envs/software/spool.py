@@ -20,7 +20,7 @@ _LEVEL = 1
 
 
 class Parcel:
-    """What was laid down; the spool keeps it for as long as this object lives."""
+    """Stored bytes; the spool keeps them for as long as this object lives."""
 
     def __init__(self, key: int, lengths: Sequence[int]):
         self.key, self.lengths = key, tuple(lengths)
@@ -62,7 +62,7 @@ class Spool:
         return parcel
 
     def take_up(self, parcel: Parcel) -> list[bytes] | None:
-        """What was laid down, once; None if that was too much."""
+        """Stored bytes, once; None if they were too many."""
         with self._lock:
             span = self._spans.pop(parcel.key, None)
             if span is None or self._file is None:
@@ -113,7 +113,7 @@ class Spool:
 
 
 def _folder() -> str | None:
-    """Where the user says, or /var/tmp: the system's own choice, /tmp, is often memory."""
+    """Folder that the user names, or /var/tmp: the system's default, /tmp, is often memory."""
     if os.environ.get("TMPDIR") or not os.access("/var/tmp", os.W_OK):
         return None
     return "/var/tmp"

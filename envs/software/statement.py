@@ -1,4 +1,4 @@
-"""What an agent is told of a fault. The text is synthetic: templates, and what failing tests' errors said."""
+"""Statement of a fault for an agent. The text is synthetic: templates, and the errors of failing tests."""
 
 from collections.abc import Sequence
 
@@ -18,10 +18,10 @@ def statement(
     return "\n\n".join(
         part
         for part in (
-            f"The workspace holds the Python library {library.name} {library.version} and its tests.",
+            f"The workspace contains the Python library {library.name} {library.version} and its tests.",
             _what(difficulty, fail_to_pass, symptoms),
-            f"This was seen:\n\n{seen}" if seen else "",
-            f"Mend the library's own code ({code}). To run tests: python3 -m pytest FILE",
+            f"Observed:\n\n{seen}" if seen else "",
+            f"Fix the library's own code ({code}). To run tests: python3 -m pytest FILE",
         )
         if part
     )
@@ -29,15 +29,13 @@ def statement(
 
 def _what(difficulty: str, fail_to_pass: Sequence[str], symptoms: Sequence[tuple[str, str]]) -> str:
     if len(symptoms) > 1:
-        return (
-            f"There are {len(symptoms)} faults in its code, in different functions. Each makes some of its tests fail."
-        )
+        return f"There are {len(symptoms)} bugs in its code, in different functions. Each makes some of its tests fail."
     if difficulty != "easy":
-        return "There is a fault in its code, which makes some of its tests fail."
+        return "A bug in its code makes some of its tests fail."
     if len(fail_to_pass) == 1:
-        return f"A fault in its code makes one of its tests fail:\n\n{_indented(fail_to_pass[0])}"
+        return f"A bug in its code makes one of its tests fail:\n\n{_indented(fail_to_pass[0])}"
     number = len(fail_to_pass)
-    return f"A fault in its code makes {number} of its tests fail, such as\n\n{_indented(symptoms[0][0])}"
+    return f"A bug in its code makes {number} of its tests fail, such as\n\n{_indented(symptoms[0][0])}"
 
 
 def _indented(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What can be told of a fault without naming it: what a failing test's error said, in a few plain lines."""
+"""Symptoms of a fault: the error of a failing test in a few plain lines, without naming the fault."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -10,9 +10,9 @@ _TELLS = re.compile(r"==|\bwhere\b|Error: .|DID NOT RAISE")
 
 def telling(messages: Mapping[str, str], tests: Collection[str]) -> tuple[str, str]:
     """Of tests that fail, the one whose error tells most in the fewest words, and what it said."""
-    told = {test: plain(messages.get(test, "")) for test in tests}
-    best = min(sorted(told), key=lambda test: (not told[test], not _TELLS.search(told[test]), len(told[test])))
-    return best, told[best]
+    texts = {test: plain(messages.get(test, "")) for test in tests}
+    best = min(sorted(texts), key=lambda test: (not texts[test], not _TELLS.search(texts[test]), len(texts[test])))
+    return best, texts[best]
 
 
 def plain(message: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the tasks of the software environment come from: the lock file, or another project's problems."""
+"""Sources of the software environment's tasks: the lock file, or another project's problems."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -59,11 +59,11 @@ LEARNT = ("train", "smoke")
 
 def without_unreached(tasks: Mapping[str, Sequence[Task]]) -> dict[str, Sequence[Task]]:
     """Tasks by split, less those in splits that are learnt from whose fault no other inputs reach."""
-    kept = {
+    entries = {
         split: [task for task in some if split not in LEARNT or UNREACHED not in task.tags]
         for split, some in tasks.items()
     }
-    return {split: some for split, some in kept.items() if some}
+    return {split: some for split, some in entries.items() if some}
 
 
 class Mined:
@@ -77,11 +77,11 @@ class Mined:
     def __init__(self, entries: Sequence[Entry], difficulty: str | None = None):
         if difficulty is not None and difficulty not in DIFFICULTIES:
             raise ValueError(unknown("difficulty", difficulty, DIFFICULTIES))
-        kept = [entry for entry in entries if difficulty in (None, entry.difficulty)]
-        self._entries = {entry.id: entry for entry in kept}
+        chosen = [entry for entry in entries if difficulty in (None, entry.difficulty)]
+        self._entries = {entry.id: entry for entry in chosen}
         self._made = Recent[Problem](64)
         by_split: dict[str, list[Entry]] = {}
-        for one in kept:
+        for one in chosen:
             by_split.setdefault(one.split, []).append(one)
         self.absent: Mapping[str, str] = {split: need for split, some in by_split.items() if (need := _need(some))}
         there = {split: some for split, some in by_split.items() if split not in self.absent}
@@ -96,7 +96,7 @@ class Mined:
 
 
 def _need(entries: Sequence[Entry]) -> str:
-    """What is to be done to have the sources of these tasks; empty if nothing is."""
+    """Steps to get the sources of these tasks; empty if none are needed."""
     lacking = missing([library(name) for name in sorted({entry.library for entry in entries})])
     names = ", ".join(library.name for library in lacking)
     return f"the sources of {names} are missing: {MEND}" if lacking else ""

@@ -50,13 +50,13 @@ class Tools:
         self.ran = self.touched = False
 
     def bash(self, command: str) -> str:
-        """Run a bash command. The current folder is kept from one command to the next; processes are not.
+        """Run a bash command. The current folder persists between commands; processes do not.
 
         Args:
-            command: what to run.
+            command: the command to run.
         """
         if "\0" in command:
-            raise ToolError("a command has no NUL characters")
+            raise ToolError("a command cannot contain NUL characters")
         self.touched = True
         # The folder in which the command ends is told apart from its output. A command can lie about it, to itself.
         script = f"trap 'pwd >&3' EXIT\n{_printable(command)}\n"
@@ -69,42 +69,42 @@ class Tools:
         self.ran = self.ran or (ran.status == 0 and not ran.timed_out)
         if ran.timed_out:
             return bounded(f"{ran.output}\n[{self._stopped()}]".lstrip("\n"))
-        told = [ran.output.rstrip("\n")] if ran.output.strip() else []
-        told += [f"[exit status {ran.status}]"] if ran.status else []
-        return bounded("\n".join(told)) or "[no output]"
+        lines = [ran.output.rstrip("\n")] if ran.output.strip() else []
+        lines += [f"[exit status {ran.status}]"] if ran.status else []
+        return bounded("\n".join(lines)) or "[no output]"
 
     def view(self, path: str, first: int = 1, last: int = 0) -> str:
         """Show numbered lines of a file, at most 100 at once.
 
         Args:
-            path: of a file.
+            path: path of the file.
             first: number of the first line.
-            last: number of the last line; 0 for as many as are shown at once.
+            last: number of the last line; 0 for as many lines as possible.
         """
         lines = self._read(path).splitlines() or [""]
         if not 1 <= first <= len(lines):
             raise ToolError(f"{path} has {len(lines)} lines: the first line to show is from 1 to {len(lines)}")
         if last and last < first:
-            raise ToolError(f"the last line, {last}, stands before the first, {first}")
+            raise ToolError(f"the last line, {last}, is before the first, {first}")
         self.viewed = path
         last = min(last or len(lines), len(lines), first + _VIEWED - 1)
         shown = numbered(lines[first - 1 : last], first)
         return bounded(f"{shown}\n[{len(lines)} lines in all]" if last - first + 1 < len(lines) else shown)
 
     def edit(self, path: str, old: str, new: str) -> str:
-        """Replace text that stands exactly once in a file, or create a file.
+        """Replace text that occurs exactly once in a file, or create a file.
 
         Args:
-            path: of a file.
-            old: text of the file, with its line breaks and indentation; empty for a file that is new or empty.
-            new: what stands there afterwards.
+            path: path of the file.
+            old: the text to replace, with its line breaks and indentation; empty for a new or empty file.
+            new: the replacement text.
         """
         if old == new:
             raise ToolError("old and new are the same: nothing changed")
         before = self._read(path) if old else self._nothing(path)
         if old and (count := occurrences(before, old)) != 1:
-            found = "is not there" if count == 0 else f"is there {count} times"
-            raise ToolError(f"{path} is unchanged: the old text {found}, it must be there exactly once")
+            state = "does not occur" if count == 0 else f"occurs {count} times"
+            raise ToolError(f"{path} is unchanged: the old text {state}; it must occur exactly once")
         head, _, tail = before.partition(old) if old else ("", "", "")
         self._write(path, head + new + tail)
         self.touched = True
@@ -117,11 +117,11 @@ class Tools:
         """Find lines that match an extended regular expression, at most 50 of them.
 
         Args:
-            pattern: a regular expression, as grep -E takes it.
-            path: of a file, or of a folder to search with everything below it.
+            pattern: a regular expression for grep -E.
+            path: path of a file, or of a folder to search recursively.
         """
         if "\0" in pattern + path:
-            raise ToolError("a pattern or path has no NUL characters")
+            raise ToolError("a pattern or path cannot contain NUL characters")
         words = ["grep", "-rnIE", "--exclude-dir=.git", "-e", _printable(pattern), "--", _printable(path)]
         # Paths of one match follow each other in an order that depends on the file system, hence sort.
         script = f"{shlex.join(words)} | LC_ALL=C sort -t: -k1,1 -k2,2n; exit ${{PIPESTATUS[0]}}"
@@ -142,7 +142,7 @@ class Tools:
     def _run(self, script: str, report: bool = False) -> Ran:
         left = self.allowance.left
         if not left:
-            raise ToolError(f"{self._stopped()}, and they are used up: call this in your next turn")
+            raise ToolError(f"{self._stopped()}, and that time is used up: call this tool in your next turn")
         seconds = min(self._seconds, left)
         ran = self._sandbox.run(script, seconds=seconds, folder=self.folder, environ=self._environ, report=report)
         self.allowance.spend(ran.seconds)
@@ -151,7 +151,7 @@ class Tools:
     def _stopped(self) -> str:
         if self.allowance.left:
             return f"stopped after {self._seconds:g} s"
-        return f"stopped: the commands of one turn have {self.allowance.seconds:g} s together"
+        return f"stopped: all commands of one turn share {self.allowance.seconds:g} s"
 
     def _move(self, report: bytes) -> None:
         """Follow a command to the folder in which it ended."""
@@ -172,7 +172,7 @@ class Tools:
         """The content of a file that is empty or not there yet. Raises ToolError if it holds something."""
         place = shlex.quote(_printable(self._place(path)))
         if self._sandbox.run(f"test -s {place} || test -L {place}").status == 0:
-            raise ToolError(f"{path} exists already: give the old text that is to be replaced")
+            raise ToolError(f"{path} exists already: give the old text to replace")
         return ""
 
     def _read(self, path: str) -> str:

@@ -43,7 +43,7 @@ def with_changes(tree: Tree, changes: Changes) -> dict[str, bytes]:
 
 
 def difference(before: Snapshot, after: Snapshot) -> dict[str, Any]:
-    """What makes one workspace of another, links and empty folders included, as plain values for JSON."""
+    """Difference between two workspaces, links and empty folders included, as plain values for JSON."""
     old, new = _entries(before), _entries(after)
     changed = [entry for path, entry in new.items() if old.get(path) != entry]
     coded = [(e.path, e.kind, base64.b64encode(e.content).decode(), e.executable) for e in changed]

@@ -19,7 +19,7 @@ _FRESH = 150  # runs after which a container is replaced: what tests leave behin
 
 
 class Wanted(NamedTuple):
-    """What is to be run.
+    """Tests to run.
 
     Attributes:
         paths: of test files.
@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """What came of one run of tests.
+    """Result of one run of tests.
 
     Attributes:
         outcomes: id of a test -> ``passed``, ``failed`` or ``skipped``; empty if the run did not come to its end.

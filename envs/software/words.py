@@ -15,19 +15,21 @@ def call_of(line: str, tools: Sequence[Schema]) -> str:
     parameter of a tool takes all that follows the name, as it stands.
     """
     name, _, rest = line.strip().partition(" ")
-    known = {tool["function"]["name"]: tool["function"]["parameters"]["properties"] for tool in tools}
-    if name not in known:
-        raise BadCall(f"no command {name!r:.80}; there are {', '.join(known)}")
-    parameters: Mapping[str, Any] = known[name]
+    parameters_of = {tool["function"]["name"]: tool["function"]["parameters"]["properties"] for tool in tools}
+    if name not in parameters_of:
+        raise BadCall(f"no command {name!r:.80}; there are {', '.join(parameters_of)}")
+    parameters: Mapping[str, Any] = parameters_of[name]
     if len(parameters) == 1:
         words = [rest] if rest.strip() else []
     else:
         try:
             words = shlex.split(rest)
         except ValueError as error:
-            raise BadCall(f"{name}: {str(error).lower()}: put an argument that has quotes into other quotes") from None
+            raise BadCall(
+                f"{name}: {str(error).lower()}: quote an argument with the quotes it does not contain"
+            ) from None
     if len(words) > len(parameters):
-        raise BadCall(f"{name} takes {_told(parameters)}, not {len(words)} arguments: put each between quotes")
+        raise BadCall(f"{name} takes {_told(parameters)}, not {len(words)} arguments: quote each argument")
     pairs = zip(parameters.items(), words, strict=False)
     return call_text(name, **{key: _value(word, shape["type"]) for (key, shape), word in pairs})
 

@@ -48,12 +48,12 @@ class Work:
         self.look()
 
     def toolset(self, shown: bool) -> Toolset:
-        """What the agent may call; ``test`` only where the tests are ``shown`` to it."""
+        """Tools of the agent; ``test`` only where the tests are ``shown`` to it."""
         tools = self.tools
         return Toolset([tools.bash, tools.view, tools.edit, tools.search, *([self.test] if shown else []), self.submit])
 
     def test(self) -> str:
-        """Run the tests that decide, on a clean copy with your changes of source files."""
+        """Run the deciding tests on a clean copy with your changes to source files."""
         try:
             grade = self._judged(back=True)
         except SandboxRefused as error:
@@ -62,12 +62,12 @@ class Work:
         return bounded(told(self.problem, grade))
 
     def submit(self) -> str:
-        """Hand in your changes. This ends the work."""
+        """Submit your changes. This ends the task."""
         self.look()
         if self.changed:
             self._judged(back=False)
         self.submitted = True
-        return "Your changes are handed in." if self.changed else "Nothing is handed in: no source file was changed."
+        return "Your changes are submitted." if self.changed else "Nothing is submitted: no source file was changed."
 
     def look(self) -> None:
         """See what has become of the files, if a tool may have changed them."""
@@ -85,7 +85,7 @@ class Work:
             self.changed = carried(self.problem, changes_between(self.problem.files, tree_of(seen)))
 
     def next_call(self, shown: bool) -> Call:
-        """What an expert does next, who knows the fix but goes all the way."""
+        """Next action of an expert that knows the fix but goes all the way."""
         edit = next_edit(self.problem.fix, self._content)
         if shown and not self.tested:
             return "test", {}

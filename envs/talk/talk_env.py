@@ -1,4 +1,4 @@
-"""What the dialogue environments have in common."""
+"""Base of the dialogue environments."""
 
 import abc
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ class TalkEnv(UserEnv):
 
     @abc.abstractmethod
     def progress(self) -> float:
-        """How much of the goal is reached, in [0, 1]."""
+        """Share of the goal that is reached, in [0, 1]."""
 
     def respond(self, action: str) -> Turn:
         if not self._pays_turns:

@@ -55,8 +55,8 @@ class TasksetEnv(TextEnv):
         self._package, self._options = package, json.dumps(dict(options or {}), sort_keys=True)
         self._tasksets = {split: json.dumps({**given, **more}, sort_keys=True) for split, more in of_splits.items()}
         self._tasks: dict[str, list[Task]] = {}
-        told = {task.data.system_prompt for task in self._hosted(self.split).tasks}
-        self.instructions = (told.pop() or "") if len(told) == 1 else ""
+        prompts = {task.data.system_prompt for task in self._hosted(self.split).tasks}
+        self.instructions = (prompts.pop() or "") if len(prompts) == 1 else ""
         self._entered: HostedEnv | None = None
         self._episode: HostedEpisode | None = None
         self._figures: dict[str, float] = {}
@@ -66,8 +66,8 @@ class TasksetEnv(TextEnv):
 
     def tasks(self, split: str) -> Sequence[Task]:
         if split not in self._tasks:
-            known = enumerate(self._hosted(split).tasks)
-            self._tasks[split] = [Task(f"{split}/{i}", split, {**self._same, "hash": one.hash}) for i, one in known]
+            numbered = enumerate(self._hosted(split).tasks)
+            self._tasks[split] = [Task(f"{split}/{i}", split, {**self._same, "hash": one.hash}) for i, one in numbered]
         return self._tasks[split]
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
@@ -89,16 +89,16 @@ class TasksetEnv(TextEnv):
 
     def respond(self, action: str) -> Turn:
         assert self._episode is not None
-        said = self._episode.say(action)
-        is_out_of_turns = isinstance(said, str) and self.turn + 1 >= self.max_turns
-        if isinstance(said, str) and not is_out_of_turns:
-            return self.go_on(said)
-        text = said if isinstance(said, str) else "The episode has ended."
-        while isinstance(said, str):
-            said = self._episode.say(None)
-        parts = {name: math.nan if one is None else float(one.value) for name, one in said.rewards.items()}
+        message = self._episode.say(action)
+        is_out_of_turns = isinstance(message, str) and self.turn + 1 >= self.max_turns
+        if isinstance(message, str) and not is_out_of_turns:
+            return self.go_on(message)
+        text = message if isinstance(message, str) else "The episode has ended."
+        while isinstance(message, str):
+            message = self._episode.say(None)
+        parts = {name: math.nan if one is None else float(one.value) for name, one in message.rewards.items()}
         parts = parts or {OUTCOME: math.nan}  # nothing has judged it
-        self._figures = {name: float(one) for name, one in said.metrics.items() if one is not None}
+        self._figures = {name: float(one) for name, one in message.metrics.items() if one is not None}
         return checked_turn(text, parts, True, not is_out_of_turns, sum(parts.values()) >= self._from)
 
     def measures(self) -> Mapping[str, float]:

@@ -71,7 +71,7 @@ class HostedEnv:
         self._loop.close()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """What work returns that runs in its loop."""
+        """Run work in its loop, and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def play(self, task: Any, ask: Any) -> Any:

@@ -38,8 +38,10 @@ _OF_VERIFIERS = {
 
 def installed_version(package: str) -> str:
     """Version of the distribution that a name means. Raises NeedsSetup or UnknownEnv, with what to do."""
-    if not (found := version("verifiers")).startswith(KNOWN):
-        raise NeedsSetup(f"verifiers {found} is installed, and {KNOWN}x is spoken: pip install 'manyturn[verifiers]'")
+    if not (installed := version("verifiers")).startswith(KNOWN):
+        raise NeedsSetup(
+            f"verifiers {installed} is installed, and {KNOWN}x is spoken: pip install 'manyturn[verifiers]'"
+        )
     module = _module_of(package)
     if module in _OF_VERIFIERS:
         raise UnknownEnv(f"verifiers:{package} is verifiers' own bridge to others: {_OF_VERIFIERS[module]}")
@@ -48,12 +50,12 @@ def installed_version(package: str) -> str:
             f"verifiers:{package[:100]} names no package: write a name as pip installs it, without version"
         )
     try:
-        known = distribution(package)
+        dist = distribution(package)
     except PackageNotFoundError:
         raise NeedsSetup(f"no package {package} is installed: pip install {package}; nothing is fetched here") from None
-    if not any(_REQUIRES_VERIFIERS.match(one) for one in known.requires or ()):
+    if not any(_REQUIRES_VERIFIERS.match(one) for one in dist.requires or ()):
         raise UnknownEnv(f"the package {package} does not ask for verifiers, so it is no taskset of verifiers")
-    return known.version
+    return dist.version
 
 
 def splits_of(package: str, given: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -66,8 +68,8 @@ def splits_of(package: str, given: dict[str, Any]) -> dict[str, dict[str, Any]]:
     if field is None:
         return {SPLITS[0]: {}}
     choices = get_args(field.annotation) if get_origin(field.annotation) is Literal and "split" not in given else ()
-    if found := [split for split in SPLITS if split in choices]:
-        return {split: {"split": split} for split in found}
+    if splits := [split for split in SPLITS if split in choices]:
+        return {split: {"split": split} for split in splits}
     value = given.get("split", field.default)
     return {value if value in SPLITS else SPLITS[0]: {}}
 
@@ -132,5 +134,5 @@ def task_refusal(task: Any) -> str | None:
 
 
 def _needs_runtime(function: Any) -> bool:
-    found = inspect.signature(function).parameters.get("runtime")
-    return found is not None and found.default is inspect.Parameter.empty
+    parameter = inspect.signature(function).parameters.get("runtime")
+    return parameter is not None and parameter.default is inspect.Parameter.empty

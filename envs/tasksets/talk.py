@@ -1,4 +1,4 @@
-"""What an environment of verifiers takes for an agent: whoever acts here, one reply of text after the other.
+"""Agent of a verifiers environment: the policy that acts here, one text reply after the other.
 
 Nothing of an agent's own program runs. The trace is verifiers' own, with the messages in their order, and its task
 judges it. Source: the package verifiers 0.4.0, ``verifiers.v1.agent.Interaction`` and ``verifiers.v1.rollout.Rollout``.
@@ -54,21 +54,21 @@ class TextTalk:
             raise ValueError(
                 "a bare turn() lets the task's prompt open the conversation; any other turn says something"
             )
-        told = _messages(message if prompt is None else prompt)
+        messages = _messages(message if prompt is None else prompt)
         self._is_begun = True
-        reply = None if await self._is_stopped() else await self._ask(_text(told))
+        reply = None if await self._is_stopped() else await self._ask(_text(messages))
         if reply is None:
             self._is_over = True
             self.trace.stop("max_turns")  # unless a stop of the task's own has come first
             return vf.Segment(messages=[], terminated=True)
         system = self._task.data.system_prompt
         if not self.trace.nodes and system:
-            told = [vf.SystemMessage(content=system), *told]
-        said = vf.AssistantMessage(content=reply)
-        for one in (*told, said):
+            messages = [vf.SystemMessage(content=system), *messages]
+        reply_message = vf.AssistantMessage(content=reply)
+        for one in (*messages, reply_message):
             parent = len(self.trace.nodes) - 1 if self.trace.nodes else None
-            self.trace.nodes.append(vf.MessageNode(parent=parent, message=one, sampled=one is said))
-        return vf.Segment(messages=[said])
+            self.trace.nodes.append(vf.MessageNode(parent=parent, message=one, sampled=one is reply_message))
+        return vf.Segment(messages=[reply_message])
 
     async def _is_stopped(self) -> bool:
         for stop in self._task.hooks("stop"):
@@ -108,11 +108,11 @@ class TextAgent:
             raise ValueError(f"the task is not played: {why}")
         self._is_used = True
         talk = TextTalk(task, self.name, self.config, self._ask)
-        known = {"trace": talk.trace, "runtime": _NoRuntime()}
-        await invoke(task.setup, known)
+        arguments = {"trace": talk.trace, "runtime": _NoRuntime()}
+        await invoke(task.setup, arguments)
         yield talk
         talk.trace.stop("user_closed")
-        await invoke(task.finalize, known)
+        await invoke(task.finalize, arguments)
         await task.score(talk.trace, None)
         talk.trace.ok = True
         self._traces.append(talk.trace)

@@ -31,7 +31,7 @@ class CallRequest(NamedTuple):
 
 
 def is_call(action: str) -> bool:
-    """Whether an action is meant as a tool call, well or badly written; anything else is speech.
+    """True if an action is meant as a tool call, well or badly written; anything else is speech.
 
     A tag at its beginning is what a reply format leaves of a call that was never closed.
 
@@ -66,12 +66,12 @@ def read_calls(action: str, most: int = 16, longest: int = LONGEST) -> list[Call
     if len(action) > longest:
         raise BadCall(f"the call has {len(action):,} characters: write at most {longest:,}")
     if not is_call(action):
-        raise BadCall(f"this is no tool call: write {_SHAPE}")
-    found = _read(action)
-    asked = found if isinstance(found, list) else [found]
-    if not 1 <= len(asked) <= most:
-        raise BadCall(f"{len(asked)} calls at once: write from 1 to {most}")
-    return [_request(call) for call in asked]
+        raise BadCall(f"this is not a tool call: write {_SHAPE}")
+    plain = _read(action)
+    calls = plain if isinstance(plain, list) else [plain]
+    if not 1 <= len(calls) <= most:
+        raise BadCall(f"{len(calls)} calls in one turn: write 1 to {most}")
+    return [_request(call) for call in calls]
 
 
 def _read(text: str) -> Any:
@@ -107,17 +107,17 @@ def _request(call: Any) -> CallRequest:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         seen = set[str]()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise BadCall(f"the key {twice!r:.80} stands twice: write each once")
-    return found
+        raise BadCall(f"the key {twice!r:.80} appears twice: write each key once")
+    return fields
 
 
 def _integer(digits: str) -> int:
     if len(digits) > 20 or not -_BIGGEST <= (number := int(digits)) < _BIGGEST:
-        raise BadCall("a whole number is too large: use at most 64 bits")
+        raise BadCall("an integer is too large: use at most 64 bits")
     return number
 
 
@@ -129,7 +129,7 @@ def _real(digits: str) -> float:
 
 
 def _constant(name: str) -> Any:
-    raise BadCall(f"{name} is no JSON number: write a finite one")
+    raise BadCall(f"{name} is not a JSON number: write a finite number")
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)

@@ -31,7 +31,7 @@ class McpError(RuntimeError):
 
 
 class McpServer(Options):
-    """Where a server is: exactly one of command and url."""
+    """Address of a server: exactly one of command and url."""
 
     command: tuple[str, ...] = ()
     """Program and arguments; no shell is involved."""
@@ -72,14 +72,14 @@ class Mounted:
         self._thread = threading.Thread(target=self._run, name="mcp", daemon=True)
         self._thread.start()
         try:
-            found = self._ready.result(server.timeout)
+            tools = self._ready.result(server.timeout)
         except Exception as error:
             self.close()
-            told = (
+            problem = (
                 "no answer" if isinstance(error, TimeoutError) else f"{type(_cause(error)).__name__}: {_cause(error)}"
             )
-            raise McpError(f"MCP server {self._where}: {told}") from error
-        self.tools = tuple(self._tool(tool) for tool in found)
+            raise McpError(f"MCP server {self._where}: {problem}") from error
+        self.tools = tuple(self._tool(tool) for tool in tools)
 
     def close(self) -> None:
         """Leave the server, and end it if it is a command."""
@@ -151,13 +151,13 @@ class Mounted:
 
 
 def _text(result: CallToolResult) -> str:
-    """What of a result can be read; other content is named."""
+    """Readable part of a result; other content is named."""
     parts = [part.text if isinstance(part, TextContent) else f"({part.type} left out)" for part in result.content]
     return "\n".join(parts)
 
 
 def _cause(error: BaseException) -> BaseException:
-    """What stands inside nested groups of errors."""
+    """Errors inside nested groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,4 +1,4 @@
-"""How an environment tells an agent of its tools: a block at the end of its instructions.
+"""Tool descriptions for an agent: a block at the end of the instructions.
 
 Each tool's schema is a line of JSON between ``<tools>`` and ``</tools>``, as in the Hermes and Qwen conventions. Every
 agent can read it, and a chat template with a tool format of its own gets the schemas taken out again.
@@ -27,9 +27,9 @@ def taken_out(text: str) -> tuple[str, tuple[Schema, ...]]:
     >>> taken_out(told("Be kind.", [tool]) + " Answer briefly.") == ("Be kind. Answer briefly.", (tool,))
     True
     """
-    before, found, rest = text.partition(_HEAD)
+    before, head, rest = text.partition(_HEAD)
     lines, closed, after = rest.partition(_TAIL)
-    if not (found and closed):
+    if not (head and closed):
         return text, ()
     try:
         return before + after, tuple(json.loads(line) for line in lines.split("\n"))

@@ -53,14 +53,14 @@ def tool_of(function: Callable[..., Any]) -> Tool:
     ValueError for a function that cannot be a tool.
     """
     schema, validator = _signature(inspect.unwrap(getattr(function, "__func__", function)))
-    name, known = schema["function"]["name"], schema["function"]["parameters"]["properties"]
+    name, properties = schema["function"]["name"], schema["function"]["parameters"]["properties"]
     validate = validator.validate_json
 
     def run(arguments: dict[str, Any]) -> Any:
         try:
             fit = validate(_ENCODE(arguments))
         except ValidationError as error:
-            raise BadArguments(_explain(name, error, known)) from None
+            raise BadArguments(_explain(name, error, properties)) from None
         return function(**fit)
 
     return Tool(schema, run)
@@ -69,7 +69,7 @@ def tool_of(function: Callable[..., Any]) -> Tool:
 @lru_cache(maxsize=1024)  # building a validator takes a millisecond, and every environment has the same tools
 def _signature(function: Callable[..., Any]) -> tuple[Schema, SchemaValidator]:
     name = function.__name__
-    description, told = _documented(function)
+    description, argument_texts = _documented(function)
     fields: dict[str, Any] = {}
     try:
         hints = get_type_hints(function, include_extras=True)
@@ -83,11 +83,13 @@ def _signature(function: Callable[..., Any]) -> tuple[Schema, SchemaValidator]:
             raise ValueError(f"tool {name}: {parameter} cannot be given by name: a tool's parameters have names")
         if parameter.name not in hints:
             raise ValueError(f"tool {name}: give {parameter.name!r} a type")
-        if parameter.name not in told:
+        if parameter.name not in argument_texts:
             raise ValueError(f"tool {name}: describe {parameter.name!r} below 'Args:' of its docstring")
         optional = parameter.default is not parameter.empty
         extra = {"default": to_jsonable_python(parameter.default)} if optional else None
-        kind = Annotated[hints[parameter.name], Field(description=told[parameter.name], json_schema_extra=extra)]
+        kind = Annotated[
+            hints[parameter.name], Field(description=argument_texts[parameter.name], json_schema_extra=extra)
+        ]
         fields[parameter.name] = NotRequired[kind] if optional else kind
     strict = with_config(ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
     arguments = strict(TypedDict("Arguments", fields))  # type: ignore[operator]  # made from a signature
@@ -114,22 +116,22 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     if not text:
         raise ValueError(f"tool {function.__name__}: give it a docstring that tells a model what it does")
     head, _, rest = text.partition("Args:\n")
-    told: dict[str, str] = {}
+    texts: dict[str, str] = {}
     last = ""
     for line in rest.splitlines():
         if not line.startswith(" "):
             if line.strip():  # the next section
                 break
         elif line.startswith("     ") and last:
-            told[last] += f" {line.strip()}"
+            texts[last] += f" {line.strip()}"
         elif match := _ENTRY.match(line.strip()):
             last = match[1]
-            told[last] = match[2]
-    return re.sub(r"\s+", " ", head).strip(), told
+            texts[last] = match[2]
+    return re.sub(r"\s+", " ", head).strip(), texts
 
 
 def _explain(name: str, error: ValidationError, known: Mapping[str, Any]) -> str:
-    """What is wrong with the arguments: the first three faults, one line."""
+    """Errors of the arguments: the first three faults, in one line."""
     faults = []
     for fault in error.errors(include_url=False, include_input=False, include_context=False)[:3]:
         where = ".".join(f"{part!s:.80}" for part in fault["loc"])

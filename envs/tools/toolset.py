@@ -36,12 +36,12 @@ class Call(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """Whether the tool did it."""
+        """True if the tool did it."""
         return self.valid and not self.refused
 
 
 class Answered(NamedTuple):
-    """What a set of tools answers to an action.
+    """Answer of a toolset to an action.
 
     Attributes:
         text: the results, a line for each call; results are text as the tool gives it, or JSON.
@@ -88,7 +88,7 @@ class Toolset:
         return tuple(self._tools)
 
     def instructions(self, text: str) -> str:
-        """What the agent is told once: the text, and the tools below it."""
+        """Instructions that the agent reads once: the text, and the tools below it."""
         return told(text, self.schemas)
 
     def answer(self, action: str) -> Answered:

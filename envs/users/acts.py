@@ -83,10 +83,10 @@ def understand(text: str, slots: Sequence[Slot], facts: Mapping[str, str]) -> li
         slots: what can be understood.
         facts: values that the listener knows, found in a text even where a slot lists no values.
     """
-    found: dict[DialogueAct, None] = {}
+    acts: dict[DialogueAct, None] = {}
     for sentence in _sentences(text[:LONGEST]):
-        found.update(dict.fromkeys(_acts_of(sentence, slots, facts)))
-    return list(found)
+        acts.update(dict.fromkeys(_acts_of(sentence, slots, facts)))
+    return list(acts)
 
 
 def _acts_of(sentence: str, slots: Sequence[Slot], facts: Mapping[str, str]) -> Iterator[DialogueAct]:
@@ -113,11 +113,11 @@ def _acts_of(sentence: str, slots: Sequence[Slot], facts: Mapping[str, str]) -> 
 
 
 def _values_in(sentence: str, slot: Slot, facts: Mapping[str, str]) -> list[str]:
-    found = [match.group() for match in slot.valued.finditer(sentence)] if slot.valued else []
+    values = [match.group() for match in slot.valued.finditer(sentence)] if slot.valued else []
     fact = facts.get(slot.name, "")
-    if fact and fact.lower() not in map(str.lower, found) and _any_of((fact,)).search(sentence):
-        found.append(fact)
-    return list(dict.fromkeys(found))
+    if fact and fact.lower() not in map(str.lower, values) and _any_of((fact,)).search(sentence):
+        values.append(fact)
+    return list(dict.fromkeys(values))
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -23,7 +23,7 @@ _MOST = 3  # acts that one utterance holds
 
 
 class AgendaOptions(Options):
-    """How the agenda user behaves."""
+    """Behaviour of the agenda user."""
 
     noise: float = Field(default=0.0, ge=0, lt=1)
     """Chance that a told value arrives as another value of its slot, as in bad speech recognition."""
@@ -33,7 +33,7 @@ class AgendaOptions(Options):
 
 @dataclass(frozen=True)
 class Goal:
-    """What a user wants and knows.
+    """Wishes and knowledge of a user.
 
     Args:
         wishes: key -> the wish in words. The first is said at once, each other when the one before is done; a wish is
@@ -73,8 +73,8 @@ class AgendaUser(User):
         self.options = options or AgendaOptions()
         self._slots = {slot.name: slot for slot in slots}
         self._goal_of, self._phrases = goal_of, phrases
-        said = [f"{name}={value:g}" for name, value in self.options.model_dump(exclude_defaults=True).items()]
-        self.name = f"agenda({', '.join(said)})" if said else "agenda"
+        settings = [f"{name}={value:g}" for name, value in self.options.model_dump(exclude_defaults=True).items()]
+        self.name = f"agenda({', '.join(settings)})" if settings else "agenda"
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._first, self._rng = self._goal_of(task), rng
@@ -100,8 +100,8 @@ class AgendaUser(User):
             return Heard(self._opening("next"), info=self._info())
         if self._stack[0].kind == "bye":
             return self._leave("bye")
-        said = [self._voice(act) for act in self._stack[:_MOST]]
-        return Heard(" ".join(said), info=self._info())
+        sentences = [self._voice(act) for act in self._stack[:_MOST]]
+        return Heard(" ".join(sentences), info=self._info())
 
     def save(self) -> Any:
         return [self._stage, self._stale, self._facts, self._fallbacks, self._told, self._learnt, self._done]
@@ -130,7 +130,7 @@ class AgendaUser(User):
     # ---- what is heard goes on the stack ----------------------------------------------------------------------
 
     def _notice(self, done: Sequence[str]) -> bool:
-        """Whether a wish was fulfilled since the last turn."""
+        """True if a wish was fulfilled since the last turn."""
         new = [wish for wish in done if wish in self._goal.wishes and wish not in self._done]
         self._done += new
         return bool(new)
@@ -169,20 +169,20 @@ class AgendaUser(User):
             self._push(DialogueAct("inform", slot))
 
     def _plan(self, finished: bool) -> None:
-        """What the user says of its own accord: at most one thing, and only when it need not answer."""
+        """Unprompted words of the user: at most one thing, and only when it need not answer."""
         denied = any(act.kind == "negate" for act in self._stack)
         if denied:  # a yes to one thing would sound like a yes to all
             self._stack = [act for act in self._stack if act.kind != "confirm"]
         if self._stack and not finished:
             return
         waiting = [wish for wish in self._goal.wishes if wish not in self._done]
-        wanted = [slot for slot in self._goal.requests if slot not in self._learnt]
+        open_requests = [slot for slot in self._goal.requests if slot not in self._learnt]
         if waiting and finished:
             self._push(DialogueAct("next", "", waiting[0]))
         elif waiting:
             self._push(DialogueAct("again"))
-        elif wanted:
-            self._push(DialogueAct("request", wanted[0]))
+        elif open_requests:
+            self._push(DialogueAct("request", open_requests[0]))
         elif not self._stack:
             self._push(DialogueAct("bye"))
 

@@ -18,7 +18,7 @@ Message = dict[str, Any]
 
 
 class ModelOptions(Options):
-    """Which model plays the user, where it is, and how patient to be with it. The key comes from OPENAI_API_KEY."""
+    """Model that plays the user: its name, its address and time limits. The key comes from OPENAI_API_KEY."""
 
     model: str = Field(min_length=1)
     """The model's name at the endpoint."""
@@ -105,8 +105,8 @@ class AskedModel:
         for attempt in range(options.attempts):
             seconds = max(0.01, (deadline - time.monotonic()) / (options.attempts - attempt))
             try:
-                asked = {**body, "messages": shown, "seed": options.seed + attempt}
-                choice = complete(self._url, self._key, asked, seconds)
+                request = {**body, "messages": shown, "seed": options.seed + attempt}
+                choice = complete(self._url, self._key, request, seconds)
                 if choice.finish == "length" or len(choice.text) > options.longest:
                     raise Passing(f"a reply that does not end within {options.max_tokens} tokens")
                 return read(choice)

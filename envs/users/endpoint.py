@@ -62,22 +62,22 @@ def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Cho
             status, _, raw = thread.submit(asyncio.run, post.send()).result()
     except NoAnswer as fault:
         raise Passing(str(fault).replace(key or "\0", "***")) from fault
-    told = _short(raw, key)
+    excerpt = _short(raw, key)
     if status in _MAY_PASS or status >= 500:
-        raise Passing(f"status {status}: {told}")
+        raise Passing(f"status {status}: {excerpt}")
     if status != 200:
-        raise EndpointRefused(f"status {status}: {told}")
-    return _choice(raw, told, bool(body.get("tools")))
+        raise EndpointRefused(f"status {status}: {excerpt}")
+    return _choice(raw, excerpt, bool(body.get("tools")))
 
 
 def _choice(raw: bytes, told: str, tools: bool) -> Choice:
     try:
         choice = json.loads(raw)["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason") or "stop"
-        text, asked = message.get("content"), message.get("tool_calls")
-        if asked and not tools:
+        text, tool_calls = message.get("content"), message.get("tool_calls")
+        if tool_calls and not tools:
             raise Passing(f"a tool call instead of words: {told}")
-        calls = tuple(_tool_call(call["function"]) for call in asked or ())
+        calls = tuple(_tool_call(call["function"]) for call in tool_calls or ())
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise Passing(f"not a chat completion: {told}") from error
     if not calls and (not isinstance(text, str) or not text.strip()):

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 _CONNECT = 10.0  # seconds; a server that does not take the connection by then is not there
 
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
 
 class NoAnswer(Exception):
     """The request brought nothing that can be read; the next one may."""
@@ -62,7 +64,8 @@ class Post:
             async with (
                 asyncio.timeout(self.seconds),
                 httpx.AsyncClient(
-                    verify=_trust(os.environ.get("SSL_CERT_FILE")), timeout=httpx.Timeout(self.seconds, connect=connect)
+                    verify=_trust(*map(os.environ.get, _CERTIFICATES)),
+                    timeout=httpx.Timeout(self.seconds, connect=connect),
                 ) as client,
                 client.stream("POST", self.url, json=self.body, headers=headers) as response,
             ):
@@ -87,8 +90,8 @@ class Post:
 
 
 @cache
-def _trust(file: str | None) -> Any:
-    """The trusted certificates, those of SSL_CERT_FILE if it is set; read once: it takes longer than many an answer."""
+def _trust(*places: str | None) -> Any:
+    """Trusted certificates, read once for each pair of places: reading takes longer than a short answer."""
     import httpx
 
     return httpx.create_ssl_context()

@@ -10,7 +10,7 @@ from manyturn.envs.users.endpoint import clean
 from manyturn.envs.users.protocol import UserError
 
 _ASKED = "{rules}\n\nAnswer with one JSON object and nothing else. It must fit this schema:\n{schema}"
-_MEND = "That cannot be read: {fault}. Answer with the JSON object alone, as the schema wants it."
+_MEND = "Your answer could not be read: {fault}. Answer only with a JSON object that fits the schema."
 
 
 class JudgeError(UserError):
@@ -18,7 +18,7 @@ class JudgeError(UserError):
 
 
 class JudgeOptions(ModelOptions):
-    """Which model judges, where it is, and how patient to be with it. The key comes from OPENAI_API_KEY."""
+    """Model that judges: its name, its address and time limits. The key comes from OPENAI_API_KEY."""
 
     max_tokens: int = Field(default=2048, ge=1)
     """Longest answer, reasons included."""
@@ -72,10 +72,10 @@ class Judge:
         Raises:
             JudgeError: no answer, or none that fits the form.
         """
-        asked = [_said("system", _ASKED.format(rules=rules, schema=json.dumps(form.model_json_schema())))]
-        asked.append(_said("user", question))
+        messages = [_said("system", _ASKED.format(rules=rules, schema=json.dumps(form.model_json_schema())))]
+        messages.append(_said("user", question))
         try:
-            return self._model.ask(asked, self._model.deadline(), lambda choice: _read(choice.text, form))
+            return self._model.ask(messages, self._model.deadline(), lambda choice: _read(choice.text, form))
         except Unanswered as error:
             raise JudgeError(f"the judge {error}") from error
 
@@ -94,7 +94,7 @@ def _said(role: str, text: str) -> dict[str, str]:
 
 
 def _object(text: str) -> str:
-    """What stands from the first brace to the last: models like to put a fence or a sentence around it."""
+    """Text from the first brace to the last: models like to put a fence or a sentence around it."""
     start, end = text.find("{"), text.rfind("}")
     return text[start : end + 1] if 0 <= start < end else text
 

@@ -14,9 +14,9 @@ from manyturn.envs.users.endpoint import CompletionCall, clean
 from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 
 _RULES = (
-    "You play a person who talks to an assistant. Stay in the role. Say one short thing at a time, in plain words. "
-    "Tell what you know only when you are asked for it, and invent nothing. When you have what you want, or see that "
-    "you cannot get it, write {stop} and nothing else.\n\n{brief}"
+    "You play a person talking to an assistant. Stay in character. Say one short thing at a time, in plain "
+    "words. Give information only when asked for it, and invent nothing. When you have what you want, or see "
+    "that you cannot get it, write {stop} and nothing else.\n\n{brief}"
 )
 GREETING = "Hello. How can I help you?"
 
@@ -62,16 +62,16 @@ class ModelUser(User):
         return "" if self._greeting is None else self.hear(self._greeting).utterance
 
     def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
-        known = "".join(f"\n({name}: {value})" for name, value in cue.items() if value)
+        facts = "".join(f"\n({name}: {value})" for name, value in cue.items() if value)
         self._deadline = self._model.deadline()
-        return self._go_on([{"role": "user", "content": clean(text) + known}])
+        return self._go_on([{"role": "user", "content": clean(text) + facts}])
 
     def see(self, results: Sequence[str]) -> Heard:
-        asked = self._messages[-1]["tool_calls"]
+        calls = self._messages[-1]["tool_calls"]
         return self._go_on(
             [
                 {"role": "tool", "tool_call_id": call["id"], "content": clean(result)}
-                for call, result in zip(asked, results, strict=True)
+                for call, result in zip(calls, results, strict=True)
             ]
         )
 
@@ -93,8 +93,8 @@ class ModelUser(User):
         self._messages += [*told, message]
         if reply.calls:
             return Heard("", calls=tuple(map(_written, reply.calls)))
-        found = [place for mark in self._marks if (place := reply.text.find(mark)) >= 0]
-        return Heard(reply.text[: min(found, default=None)].strip(), done=bool(found))
+        places = [place for mark in self._marks if (place := reply.text.find(mark)) >= 0]
+        return Heard(reply.text[: min(places, default=None)].strip(), done=bool(places))
 
 
 def _written(call: CompletionCall) -> str:

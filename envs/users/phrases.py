@@ -1,4 +1,4 @@
-"""How users say their acts: several paraphrases each, the last ones kept for the split that nobody trains on."""
+"""Phrases of users' acts: several paraphrases each, the last ones reserved for the split without training."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -49,8 +49,8 @@ AGENDA = Phrases(
             "next": (
                 "Then I would also like {wish}.",
                 "Next, I need {wish}.",
-                "There is another thing: {wish}.",
-                "Besides, I want {wish}.",
+                "There is one more thing: {wish}.",
+                "I want {wish} as well.",
                 "I am also looking for {wish}.",
                 "And then {wish}, please.",
             ),
@@ -108,7 +108,7 @@ AGENDA = Phrases(
                 "Could you say that in other words?",
                 "Pardon?",
                 "What do you mean?",
-                "I am not sure what you want of me.",
+                "I am not sure what you want from me.",
             ),
             "bye": (
                 "Thank you, that is all. Goodbye.",
@@ -133,9 +133,13 @@ AGENDA = Phrases(
             "open": (
                 "Morning! What I am after is {wish}.",
                 "Do you arrange {wish}?",
-                "{wish}: is this the right place?",
+                "Is this the right place for {wish}?",
             ),
-            "next": ("That is not all: {wish} as well.", "While we are at it, {wish}.", "One more wish, {wish}."),
+            "next": (
+                "That is not all, I am also after {wish}.",
+                "While we are at it, {wish}.",
+                "And one more request, {wish}.",
+            ),
             "inform": (
                 "{slot}: {value}, if possible.",
                 "Make the {slot} {value}.",

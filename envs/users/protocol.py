@@ -1,4 +1,4 @@
-"""What an environment asks of a simulated user, whoever plays it."""
+"""Protocol of a simulated user."""
 
 import abc
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ class UserError(RuntimeError):
 
 
 class Heard(NamedTuple):
-    """What a user makes of one text of the agent.
+    """Reaction of a user to one text of the agent.
 
     Attributes:
         utterance: what the user says next; may be empty when it leaves.

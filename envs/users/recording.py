@@ -18,7 +18,7 @@ from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 
 
 class ReplayOptions(Options):
-    """Which recording is played."""
+    """Recording to play."""
 
     file: Path
     """A file that ``record`` has written."""
@@ -100,11 +100,11 @@ class ReplayUser(User):
             for line in options.file.read_text(encoding="utf-8").splitlines():
                 plain = json.loads(line)
                 names.add(plain["user"])
-                said = {name: plain[name] for name in Heard._fields if name in plain}
-                self._lines[plain["key"]] = Heard(**said)
+                fields = {name: plain[name] for name in Heard._fields if name in plain}
+                self._lines[plain["key"]] = Heard(**fields)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            told = f"{type(error).__name__}: {error}"
-            raise ValueError(f"{options.file} is no recording of a user ({told}): make one with 'record'") from error
+            problem = f"{type(error).__name__}: {error}"
+            raise ValueError(f"{options.file} is no recording of a user ({problem}): make one with 'record'") from error
         if len(names) != 1:
             raise ValueError(f"{options.file} holds {len(names)} users; a recording is of one: record into a new file")
         self.name = f"replay of {names.pop()}"

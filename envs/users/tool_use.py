@@ -9,7 +9,7 @@ MOST_CALLS = 32
 
 
 class Spoken(NamedTuple):
-    """What a user says at last.
+    """Last words of a user.
 
     Attributes:
         heard: without calls.

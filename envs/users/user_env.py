@@ -17,7 +17,7 @@ from manyturn.envs.users.recording import RecordedUser, ReplayOptions, ReplayUse
 
 
 class Maker(NamedTuple):
-    """How a kind of user is made from its options."""
+    """Constructor of a kind of user from its options."""
 
     options: type[Options]
     make: Callable[[Any], User]
@@ -48,7 +48,7 @@ class UserEnv(TextEnv):
         raise NotImplementedError(f"{type(self).__name__} has a user: override makers()")
 
     def brief(self, task: Task) -> str:
-        """What a language model is told that plays the user: who it is, what it wants, knows and hides."""
+        """Prompt of a language model that plays the user: who it is, what it wants, knows and hides."""
         raise NotImplementedError(f"{type(self).__name__} has no words for a model user: override brief()")
 
     def state(self) -> Any:
@@ -60,11 +60,11 @@ class UserEnv(TextEnv):
         raise NotImplementedError(f"{type(self).__name__} has a user: override state() and set_state()")
 
     def anchor_text(self) -> str:
-        """What the user said last; whoever talks hardly ever hears the same words twice."""
+        """Last words of the user; the same words hardly ever come twice."""
         return self.observation
 
     def notes(self) -> Mapping[str, Any]:
-        """What ``info`` says besides the stable keys; an override adds to it."""
+        """Extra entries of ``info`` besides the stable keys; an override adds to them."""
         return {"user": self.user.name}
 
     def __init__(
@@ -76,8 +76,8 @@ class UserEnv(TextEnv):
     ):
         super().__init__(split, max_turns, difficulty)
         own = self.makers()
-        known = {"model": Maker(ModelOptions, self._model), "replay": Maker(ReplayOptions, ReplayUser), **own}
-        self.user = make_user(next(iter(own)) if user is None else user, known)
+        makers = {"model": Maker(ModelOptions, self._model), "replay": Maker(ReplayOptions, ReplayUser), **own}
+        self.user = make_user(next(iter(own)) if user is None else user, makers)
         self._user_rng: np.random.Generator | None = None
 
     def _model(self, options: ModelOptions) -> User:

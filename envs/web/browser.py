@@ -63,10 +63,10 @@ class Browser:
             self.stop()
             raise BrowserError(f"the browser did not answer within {seconds:g} s") from None
         except Error as error:
-            told = error.message.partition("\n")[0]
+            line = error.message.partition("\n")[0]
             if not self._answers():
                 self.stop()  # the other pages are gone too
-            raise BrowserError(f"the browser failed: {told}") from error
+            raise BrowserError(f"the browser failed: {line}") from error
 
     async def new_context(self, **options: Any) -> Any:
         """A context of Playwright's: to be called in ``run``."""
@@ -84,7 +84,7 @@ class Browser:
         self._thread.join(_STOP_SECONDS)
 
     def _answers(self) -> bool:
-        """Whether Chromium is still there; Playwright may not have noticed that it is not."""
+        """True if Chromium still runs; Playwright may not have noticed its end."""
 
         async def ask() -> None:
             session = await self._chromium.new_browser_cdp_session()

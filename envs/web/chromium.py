@@ -1,4 +1,4 @@
-"""Where Chromium is, and how it is started so that nothing leaves this machine."""
+"""Path and start of Chromium, so that nothing leaves this machine."""
 
 import importlib.util
 import os
@@ -23,11 +23,11 @@ _ARGUMENTS = (
 def find_chromium() -> str:
     """The program's path. Raises NeedsSetup."""
     named = os.environ.get(VARIABLE)
-    found = shutil.which(named) if named else next(filter(None, map(shutil.which, _NAMES)), None)
-    if found is None:
+    path = shutil.which(named) if named else next(filter(None, map(shutil.which, _NAMES)), None)
+    if path is None:
         why = f"{VARIABLE}={named} is no program" if named else "there is no Chromium on the path"
         raise NeedsSetup(f"{why}: install Chromium, or set {VARIABLE}=/path/to/chromium")
-    return found
+    return path
 
 
 def require_browser() -> None:

@@ -18,14 +18,14 @@ def listening(port: int, host: str = "127.0.0.1") -> socket.socket:
         ]
     except OSError:
         raise ValueError(f"--host {host} is no address of this machine: 127.0.0.1 and 0.0.0.0 are") from None
-    found = socket.socket(family, kind)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, kind)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # Connections inherit it. Else the body of an answer waits, for 40 ms, until the client acknowledges the header.
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
-        found.bind(address)
-        found.listen(1024)
+        listener.bind(address)
+        listener.listen(1024)
     except OSError as error:
-        found.close()
+        listener.close()
         raise ValueError(f"port {port} cannot be had ({error.strerror}): name another, or 0 for any") from None
-    return found
+    return listener

@@ -8,14 +8,14 @@ from manyturn.envs.web.snapshot import FIELDS, Control, PageSnapshot, SnapshotEr
 from manyturn.envs.web.tab import Tab
 
 INSTRUCTIONS = """\
-What can be acted on has a number in brackets. Each turn, answer with exactly one command.
+Each element that you can use has a number in brackets. Each turn, answer with exactly one command.
 
 Commands:
-  click[N]          click what has number N
-  type[N] WORDS     write into the field with number N, in place of what it holds
-  select[N] TEXT    choose an option of the list with number N, by its text
-  scroll[down]      show the next part of a long page; scroll[up] shows the one before
-  back              go back one page\
+  click[N]          click element N
+  type[N] WORDS     replace the text of field N
+  select[N] TEXT    choose an option of list N, by its text
+  scroll[down]      show the next part of a long page; scroll[up] shows the previous part
+  back              go back to the previous page\
 """
 LONGEST = 2_000  # characters that can be typed
 _ACTION = re.compile(
@@ -24,7 +24,7 @@ _ACTION = re.compile(
 
 
 class Action(NamedTuple):
-    """What an agent wants: ``verb`` is click, type, select, scroll or back; ``text`` what to write, or which way."""
+    """Command of an agent: ``verb`` is click, type, select, scroll or back; ``text`` the input or the direction."""
 
     verb: str
     number: int = 0
@@ -35,10 +35,10 @@ def parse(action: str) -> Action | None:
     """An action in the words of ``INSTRUCTIONS``, or None."""
     if len(action) > 2 * LONGEST:
         return None
-    found = _ACTION.fullmatch(action.strip())
-    if found is None:
+    match = _ACTION.fullmatch(action.strip())
+    if match is None:
         return None
-    verb, *rest = (part for part in found.groups() if part is not None)
+    verb, *rest = (part for part in match.groups() if part is not None)
     return Action(verb, 0, *rest) if verb in ("scroll", "back") else Action(verb, int(rest[0]), *rest[1:])
 
 
@@ -62,7 +62,7 @@ class PageReader:
 
     @property
     def text(self) -> str:
-        """What is shown."""
+        """Visible content."""
         shown, count = self.snapshot.screens[self.screen], len(self.snapshot.screens)
         return shown if count == 1 else f"{shown}\n(part {self.screen + 1} of {count})"
 
@@ -86,20 +86,20 @@ class PageReader:
 
     def act(self, action: str) -> str | None:
         """Do what an agent wrote; what is wrong with it if it cannot be done. Raises BrowserError."""
-        wanted = parse(action)
-        if wanted is None:
-            return "That is no command."
-        if wanted.verb == "scroll":
-            return self._scroll(wanted)
+        command = parse(action)
+        if command is None:
+            return "That is not a command."
+        if command.verb == "scroll":
+            return self._scroll(command)
         before = self._tab.address
-        problem = self._go_back() if wanted.verb == "back" else self._use(wanted)
+        problem = self._go_back() if command.verb == "back" else self._use(command)
         if problem is None:
             self.look(self.screen if self._tab.address == before else 0)
         return problem
 
     def _scroll(self, wanted: Action) -> str | None:
         if f"scroll[{wanted.text}]" not in self.scrolls():
-            return "The page does not go on there."
+            return "The page does not scroll further that way."
         self.screen += 1 if wanted.text == "down" else -1
         return None
 
@@ -109,7 +109,7 @@ class PageReader:
     def _use(self, wanted: Action) -> str | None:
         control = self.shown().get(wanted.number)
         if control is None:
-            return f"There is no [{wanted.number}] here."
+            return f"There is no element [{wanted.number}] here."
         if control.disabled:
             return f"[{wanted.number}] is disabled."
         if wanted.verb == "click":
@@ -120,8 +120,8 @@ class PageReader:
             done = self._tab.select(control.reference, wanted.text)
         else:
             if control.role not in FIELDS or control.options:
-                return f"[{wanted.number}] is no field to type into."
+                return f"[{wanted.number}] is not a text field."
             if len(wanted.text) > LONGEST:
-                return f"At most {LONGEST} characters can be typed."
+                return f"Type at most {LONGEST} characters."
             done = self._tab.fill(control.reference, clean(wanted.text))
-        return None if done else f"[{wanted.number}] does not take it now."
+        return None if done else f"[{wanted.number}] cannot be used now."

@@ -116,10 +116,10 @@ def _node(line: str) -> _Node:
         if end is None:
             raise SnapshotError(f"a key without an end: {line:.200}")
         body = end[1].replace("''", "'") + body[end.end() :]
-    found = _KEY.match(body)
-    if found is None:
+    match = _KEY.match(body)
+    if match is None:
         raise SnapshotError(f"not a line of an accessibility tree: {line:.200}")
-    role, name, states, text = found.groups()
+    role, name, states, text = match.groups()
     name, text = json.loads(name) if name else "", _plain(text or "")
     return _Node(depth, role, " ".join(name.split()), tuple(_STATE.findall(states)), " ".join(text.split()))
 
@@ -132,7 +132,7 @@ def _plain(value: str) -> str:
 
 
 def _line(node: _Node, number: int, leaf: bool) -> str:
-    """What is shown for a node, "" for nothing."""
+    """Text for a node, "" for none."""
     if node.role == "/placeholder":
         return f"placeholder: {node.text}"
     if node.role.startswith("/"):
@@ -148,12 +148,12 @@ def _line(node: _Node, number: int, leaf: bool) -> str:
 
 
 def _below(nodes: list[_Node], place: int) -> list[_Node]:
-    found = []
+    lines = []
     for node in nodes[place + 1 :]:
         if node.depth <= nodes[place].depth:
             break
-        found.append(node)
-    return found
+        lines.append(node)
+    return lines
 
 
 def _append(screens: list[str], line: str) -> None:

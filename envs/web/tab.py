@@ -78,10 +78,10 @@ class Tab:
 
     def click(self, reference: str) -> bool:
         """Click an element; False if something covers it, or it does not let itself be clicked."""
-        found = self._found(reference)
-        if self._scripts and self._run(found.evaluate(_COVERED, timeout=_ACTION_MS)):
+        element = self._found(reference)
+        if self._scripts and self._run(element.evaluate(_COVERED, timeout=_ACTION_MS)):
             return False
-        return self._run(self._act(lambda: found.click(timeout=_ACTION_MS)))
+        return self._run(self._act(lambda: element.click(timeout=_ACTION_MS)))
 
     def fill(self, reference: str, text: str) -> bool:
         """Put a text in place of what a field holds; False if it cannot be written to."""
@@ -96,7 +96,7 @@ class Tab:
         return self._run(self._back())
 
     def value(self, expression: str) -> Any:
-        """What a script of ours finds on the page, as plain data."""
+        """Result of our script on the page, as plain data."""
         return self._run(self._page.evaluate(expression))
 
     def close(self) -> None:
@@ -114,13 +114,13 @@ class Tab:
             call.close()
             raise BrowserError("no page is open")
         try:
-            found = self._browser.run(call)
+            result = self._browser.run(call)
         except BrowserError:
             self._failed = True
             raise
         if self._failed:
             raise BrowserError("the page crashed")
-        return found
+        return result
 
     def _forget(self) -> None:
         self._browser = self._context = self._page = self._history = None

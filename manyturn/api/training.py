@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -12,9 +13,10 @@ from rich.console import Console
 from manyturn.agents.evaluation.notebook import as_html
 from manyturn.envs.contract.class_names import env_name
 from manyturn.envs.contract.options import ConfigError
-from manyturn.recipes import load_recipe
+from manyturn.recipes import named_recipe
+from manyturn.recipes.idle_units import without_idle_units
 from manyturn.recipes.methods_meant import refuse_recipe_names
-from manyturn.recipes.stack import named_env, stacked
+from manyturn.recipes.stack import combined, named_env, replaced_settings
 from manyturn.terminal.event_loop import result_of
 from manyturn.terminal.overrides import put_option
 from manyturn.terminal.run_outcome import print_outcome
@@ -113,14 +115,17 @@ def configured(recipes: Sequence[str], changes: Mapping[str, Any], env: Any = No
     refuse_recipe_names(parts_as_tables(changes))
     if env is not None:
         given["env"] = {"id": env_name(env)}
-    loaded = [load_recipe(name) for name in recipes]
+    loaded = [named_recipe(name) for name in recipes]
     named = named_env(changes, given)
-    if named is None and named_env(*loaded) is None:
+    if named is None and named_env(*(recipe.values for recipe in loaded)) is None:
         raise ConfigError(
             "which environment? Name one, such as manyturn/Maze-v0 (see manyturn envs), or give --recipe with the "
             "recipe of a complete run (see manyturn recipes)"
         )
-    return configure(stacked(loaded, named), given, dict(changes))
+    config, left_out = without_idle_units(configure(combined(loaded, named), given, dict(changes)), changes)
+    for line in (*replaced_settings(loaded), *left_out):
+        print(f"note: {line}", file=sys.stderr)
+    return config
 
 
 def nested(options: Mapping[str, Any]) -> dict[str, Any]:

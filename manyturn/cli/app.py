@@ -11,8 +11,9 @@ from typing import Annotated, Any
 from cyclopts import App, Group, Parameter
 
 import manyturn
+from manyturn.cli.commands.audit import credit_audit
 from manyturn.cli.commands.containers import containers_app, images_app
-from manyturn.cli.commands.envs import check, data_app, envs, new_env, panel_app, play, shop
+from manyturn.cli.commands.envs import check, data_app, envs, new_env, panel_app, play
 from manyturn.cli.commands.export import export
 from manyturn.cli.commands.host import host, sampler
 from manyturn.cli.commands.serve import serve
@@ -43,7 +44,8 @@ for group, commands in {
     for command in commands:
         command.group = (group,)
         app.command(command)
-for command in (envs, new_env, check, play, shop, serve, host, sampler, export):
+app.command(credit_audit, group=POLICIES)
+for command in (envs, new_env, check, play, serve, host, sampler, export):
     app.command(command, group=ENVIRONMENTS)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 TASKS, PLAYING, SUITE = (  # sections of a long help
@@ -102,6 +104,7 @@ def train(
     - learner: lr, minibatch, epochs, micro-tokens, lora-rank
     - value, progress: body, lr, hidden
     - evaluation: split, limit, repeats, every
+    - stopping: no-signal
     - no section: steps, seed, device, threads, checkpoint-every, roles, curriculum, columns, loggers
 
     Parameters

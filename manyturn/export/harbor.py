@@ -31,7 +31,7 @@ schema_version = "1.4"
 
 [task]
 name = "manyturn/{name}"
-description = "A fault in a program: {env} of manyturn {version}"
+description = "A bug in a program: {env} of manyturn {version}"
 
 [metadata]
 task = {task}
@@ -47,9 +47,9 @@ memory_mb = 1024
 timeout_sec = {seconds:.1f}
 """
 _INSTRUCTION = """\
-A program in /workspace has a fault. Find it, and fix it in the program's source files. There is no network. Tests
-say whether the fault is gone: those that fail must pass, those that pass must still pass. They run on a clean copy
-with your changes of source files; changes of tests and settings do not count.
+A program in /workspace has a bug. Find it, and fix it in the program's source files. There is no network. Tests
+decide whether the bug is fixed: failing tests must pass, and passing tests must still pass. They run on a clean copy
+with your changes to source files; changes to tests and settings do not count.
 
 {text}
 """

@@ -5,10 +5,13 @@ sense at any scale. Recipes are laid on top of each other; see ``stack``.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyturn.envs.contract.options import ConfigError, unknown
 from manyturn.trainers.recipe.config import read_toml
+
+if TYPE_CHECKING:
+    from manyturn.recipes.stack import NamedRecipe
 
 FOLDER = Path(__file__).parent
 
@@ -34,8 +37,17 @@ def load_recipe(name: str) -> dict[str, Any]:
     return read_toml(file_of(name))
 
 
+def named_recipe(name: str) -> "NamedRecipe":
+    """A recipe with what it is: a method, a complete run, or the user's file."""
+    from manyturn.recipes.stack import NamedRecipe  # which needs the stages of a run
+
+    values, is_file = load_recipe(name), file_of(name).parent != FOLDER
+    is_method = not is_file and "id" not in values.get("env", {})
+    return NamedRecipe(name, values, is_method, is_file)
+
+
 def file_of(name: str) -> Path:
-    """Where a recipe is."""
+    """The file of a recipe."""
     file = FOLDER / f"{name}.toml"
     if file.is_file():
         return file

@@ -143,10 +143,14 @@ def _made() -> dict[str, Any]:
 
 
 def read_result(file: Path, suite: Suite) -> dict[str, Any]:
-    """A result of a suite; raises SuiteError unless it is one of exactly this suite."""
+    """A result of a suite, or of an earlier form of it that shares its panels. Raises SuiteError.
+
+    A panel's identity holds everything that decides results on it, so a result stands as long as its panels do. The
+    core is a figure over panels: a result that has one needs every panel of this suite's core.
+    """
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
-        version, of = values["schema_version"], values["suite_hash"]
+        version, core = values["schema_version"], values["core"]
         identities = {name: one["identity"] for name, one in values["panels"].items()}
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise SuiteError(
@@ -154,7 +158,8 @@ def read_result(file: Path, suite: Suite) -> dict[str, Any]:
             f"manyturn evaluate POLICY --suite {suite.name}"
         ) from None
     identity_of = {one.name: one.identity for one in suite}
-    if version != _VERSION or of != suite.hash or not identities.items() <= identity_of.items():
+    complete = core is None or all(one.name in identities for one in suite.core)
+    if version != _VERSION or not complete or not identities.items() <= identity_of.items():
         raise SuiteError(
             f"{file} was made on another {suite.name} than this one, whose hash is {suite.hash}: play it again with "
             f"manyturn {suite.frozen_with}"

@@ -24,15 +24,17 @@ from manyturn.terminal.escape import visible
 
 Result = TypeVar("Result")
 
-UNFORESEEN, BAD_INPUT, LEARNING_FAILED, DISK, TOO_MANY_ERRORS = 1, 2, 3, 4, 5
+UNFORESEEN, BAD_INPUT, LEARNING_FAILED, DISK, TOO_MANY_ERRORS, NO_SIGNAL = 1, 2, 3, 4, 5, 6
 HELP = (
     "Exit codes: 0 done; 1 an unexpected error, a check that failed, or another rank that has ended; 2 bad input; "
     "3 learning failed; 4 the disk is full or cannot be written; 5 too many errors, or no host or sampler is left; "
+    "6 stopping.no_signal ended the run; "
     "130 Ctrl-C; 143 SIGTERM, or 0 for a training run that saved itself. MANYTURN_DEBUG=1 shows where an error came "
     "from."
 )
 # By name, so that no command has to import what raises them.
 _BY_NAME = {
+    "NoSignal": NO_SIGNAL,
     "LearningFailed": LEARNING_FAILED,
     "DiskFull": DISK,
     "TooManyErrors": TOO_MANY_ERRORS,

@@ -27,6 +27,8 @@ def print_outcome(summary: Mapping[str, Any], console: Console) -> None:
     console.print(table)
     if summary.get("warmup", {}).get("updates"):
         say("before: after imitating demonstrations, before the first step", console)
+    if (learned := summary.get("learned_steps")) is not None and learned < summary["steps"]:
+        say(f"learned in {learned} of {summary['steps']} steps", console)
     for name in ("after", "random"):
         for remark in summary[name]["remarks"]:
             say(f"{name}: {remark}", console)

@@ -16,6 +16,8 @@ from manyturn.containers.container_engine import ContainerEngine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLost
 
+pytestmark = pytest.mark.versions
+
 
 @pytest.mark.parametrize("address", ["unix:///nowhere/at/all.sock", "tcp://127.0.0.1:9"])
 def test_no_engine_is_one_line_with_the_remedies(address: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,8 @@ from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.inside.archive import FILE, FOLDER, ArchivedPath, complete, pack, unpack
 from manyturn.containers.sandbox import SandboxRefused, Snapshot
 
+pytestmark = pytest.mark.versions
+
 __all__ = ["sandbox", "started"]
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 

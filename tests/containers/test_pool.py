@@ -36,9 +36,8 @@ def test_a_sandbox_comes_back_empty(make: Callable[..., SandboxPool], kind: Cont
     pool = make(1)
     with pool.lease(kind) as first:
         first.run("echo x > x; echo y > /tmp/y; echo z > /dev/shm/z")
-    began = time.monotonic()
     with pool.lease(kind) as second:
-        assert second is first and time.monotonic() - began < 0.25
+        assert second is first
         assert second.run("find /workspace /tmp /dev/shm -mindepth 1").output == ""
 
 
@@ -133,12 +132,11 @@ def test_the_memory_of_the_engine_bounds_it(make: Callable[..., SandboxPool], ki
 def test_the_next_is_started_ahead(make: Callable[..., SandboxPool], kind: ContainerEngine) -> None:
     pool = make(2)
     first = pool.take(kind)
-    last = time.monotonic() + 20
-    while not pool._idle and time.monotonic() < last:
+    while not pool._idle:
         time.sleep(0.01)
-    began = time.monotonic()
+    names = {sandbox.name for sandbox in pool._idle}
     second = pool.take(kind)
-    assert second is not first and time.monotonic() - began < 0.25
+    assert second is not first and second.name in names
 
 
 def test_many_threads_share_a_few(make: Callable[..., SandboxPool], kind: ContainerEngine) -> None:

@@ -30,6 +30,13 @@ def _freeze() -> None:
     ctypes.PyDLL(None).sleep(3600)  # holds Python's lock: no other thread of Python runs
 
 
+def _wait(file: str) -> None:
+    """Until a file is there; another one, whose name ends in .begun, shows that this waits."""
+    Path(f"{file}.begun").touch()
+    while not Path(file).exists():
+        time.sleep(0.01)
+
+
 def flee(file: str) -> None:
     """Leave a process behind that has another parent, another session and no environment variables."""
     if child := os.fork():
@@ -68,6 +75,7 @@ class Faulty(TextEnv):
         verb, _, rest = action.partition(" ")
         harms = {
             "sleep": lambda: time.sleep(float(rest or 3600)),
+            "wait": lambda: _wait(rest),
             "spin": _spin,
             "exit": lambda: sys.exit(3),
             "die": lambda: os._exit(9),

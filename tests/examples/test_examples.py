@@ -42,6 +42,14 @@ def test_a_loop_of_the_readers_learns_from_our_credit(advantage):
     assert np.mean(turns[-5:]) < turns[0] - 3
 
 
+def test_rollouts_of_another_trainer_are_audited():
+    audit = example("audit_rollouts.py").main(continuations=24)
+    scores = {score.method: score for score in audit.scores}
+    assert audit.truth.reliability > 0.7 and scores["gigpo"].over_base.low > 0
+    assert scores["grpo"].within.mean == 0 < scores["gigpo"].within.low
+    assert "gigpo" in str(audit)
+
+
 def test_the_policy_that_calls_tools_is_right_where_a_random_one_is_not(tmp_path):
     found = example("tools.py").main(limit=12, out=str(tmp_path))
     random, secretary = found["policies"]

@@ -121,6 +121,7 @@ class Wire:
     Attributes:
         passed: bytes so far, of both directions.
         watch: called after each piece of bytes.
+        joined: called when a connection is made.
         alter: makes of a piece what is passed on.
         connections: how many are open.
         listener: where it listens already; None: at any port that is free.
@@ -132,6 +133,7 @@ class Wire:
         self._flows = asyncio.Event()
         self._flows.set()
         self.watch: Callable[[], object] = lambda: None
+        self.joined: Callable[[], object] = lambda: None
         self.alter: Callable[[bytes], bytes] = lambda piece: piece
 
     async def __aenter__(self) -> Self:
@@ -172,6 +174,7 @@ class Wire:
             writer.transport.abort()
             return
         self._writers |= {writer, far_writer}
+        self.joined()
         await asyncio.gather(self._carry(reader, far_writer, True), self._carry(far_reader, writer, False))
         self._writers -= {writer, far_writer}
 

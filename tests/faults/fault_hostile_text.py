@@ -45,7 +45,7 @@ def _hosts() -> Iterator[Host]:
     for name in env_ids():
         if name not in _FREE:
             with contextlib.suppress(NeedsSetup):
-                host = Host(name, None, [{"name": "invalid_penalty"}])
+                host = Host(name, None, [{"name": "turn_cost"}])
                 talks = host.user is not None or hasattr(host.env.unwrapped, "tools")
                 if host.has_expert and not talks:
                     yield host

@@ -24,7 +24,7 @@ from tally import Tally
 HERE = Path(__file__).parent
 CLASSES = sorted(path.stem for path in HERE.glob("fault_*.py"))
 _COLUMNS = ("injected", "survived", "lost", "duplicated", "misattributed", "orphans", "bit_exact", "resumes")
-sys.path += [str(HERE.parents[1] / "benchmarks"), str(HERE.parent / "needs")]
+sys.path += [str(HERE.parents[1]), str(HERE.parent / "needs")]
 
 
 def inject(name: str, long: bool, seed: int) -> Tally:
@@ -42,7 +42,7 @@ def missing(name: str) -> str:
 
 
 def _provenance() -> Any:
-    return importlib.import_module("provenance")
+    return importlib.import_module("benchmarks.kit.provenance")
 
 
 def _earlier(told: argparse.Namespace) -> dict[str, Any]:

@@ -11,6 +11,7 @@ HERE = Path(__file__).parent
 CLASSES = sorted(path.stem for path in HERE.glob("fault_*.py"))
 LONG = (  # belong to the slow tests
     "fault_checkpoint_damaged",
+    "fault_clock",
     "fault_disk_full",
     "fault_driver_killed",
     "fault_engine_garbage",
@@ -18,9 +19,11 @@ LONG = (  # belong to the slow tests
     "fault_gradient_nan",
     "fault_hostile_text",
     "fault_link_slow",
+    "fault_network_cut",
     "fault_node_disk_full",
     "fault_rank_killed",
     "fault_ray_head",
+    "fault_sampler_killed",
     "fault_signals",
     "fault_two_writers",
 )

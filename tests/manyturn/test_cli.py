@@ -16,6 +16,8 @@ from manyturn.cli.app import app
 from manyturn.cli.pages.option_pages import of_section
 from manyturn.trainers.recipe.config import RunConfig
 
+pytestmark = pytest.mark.versions
+
 ROOT = Path(__file__).parents[2]
 
 

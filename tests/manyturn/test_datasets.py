@@ -12,6 +12,8 @@ from manyturn.envs.shop.manifest import facts_of
 from manyturn.envs.shop.official import load
 from manyturn.envs.shop.records import ALL_ATTRIBUTES, ALL_PRODUCTS, ATTRIBUTES, HUMAN, PRODUCTS, DataError
 
+pytestmark = pytest.mark.versions
+
 ABOUT = {"attributes": ["soft"], "instruction": "Find me soft lamps", "instruction_attributes": ["soft"]}
 
 

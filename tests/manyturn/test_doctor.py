@@ -17,6 +17,8 @@ from manyturn.cli.doctor import dependencies, engines, examine, extras, print_fi
 from manyturn.cli.machine import Diagnosis, fits, folders, hub
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 
+pytestmark = pytest.mark.versions
+
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 REQUIRES = [
     "gymnasium<1.5,>=1.2",

@@ -15,6 +15,8 @@ from manyturn.agents.records.episode_rows import read_turns
 from manyturn.report.document import comparison_document, document_of
 from manyturn.terminal import exit_codes
 
+pytestmark = pytest.mark.versions
+
 MAZE = "manyturn/Maze-v0"
 
 

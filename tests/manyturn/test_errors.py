@@ -18,6 +18,8 @@ from error_page import AGAIN, ROWS, all_cases, input_row, words_of
 from manyturn.terminal import exit_codes
 from manyturn.terminal.overrides import parse_overrides
 
+pytestmark = pytest.mark.versions
+
 MAZE = "manyturn/Maze-v0"
 ENV = ("--env", MAZE)
 

@@ -38,12 +38,18 @@ class Stairs(mt.TextEnv):
 
 
 class Meter:
-    """An endpoint that takes its time, and its own count of every reply, by the number that the reply names."""
+    """An endpoint with its own count of every reply, by the number that the reply names.
 
-    def __init__(self, seconds: float):
+    Attributes:
+        most: how many requests it answers; later ones wait until there may be more.
+    """
+
+    def __init__(self) -> None:
+        self.most = 0
         self.counted: list[tuple[int, int]] = []
         self.begun = self.open = self.most_open = 0
         self._lock = threading.Lock()
+        self._changed = threading.Condition()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -54,7 +60,8 @@ class Meter:
                     usage = (100 + number, 1 + number % 7)
                     outer.counted.append(usage)
                     outer.begun += not any(message["role"] == "assistant" for message in body["messages"])
-                time.sleep(seconds)
+                with outer._changed:
+                    outer._changed.wait_for(lambda: number < outer.most)
                 choice = {"message": {"role": "assistant", "content": f"climb {number}"}, "finish_reason": "stop"}
                 told = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
                 answer = json.dumps({"choices": [choice], "usage": told}).encode()
@@ -74,22 +81,28 @@ class Meter:
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
-    def wait(self, replies: int, child: subprocess.Popen) -> None:
-        """Until the endpoint was asked this often."""
-        until = time.monotonic() + 120
-        while len(self.counted) < replies:
+    def answer(self, most: int) -> None:
+        """Answer so many requests in all."""
+        with self._changed:
+            self.most = most
+            self._changed.notify_all()
+
+    def wait(self, replies: int, open: int, child: subprocess.Popen) -> None:
+        """Answer so many requests in all, until so many others have come."""
+        self.answer(replies)
+        while len(self.counted) < replies + open:
             assert child.poll() is None, child.communicate()
-            assert time.monotonic() < until, f"{len(self.counted)} requests in two minutes"
             time.sleep(0.005)
 
     def close(self) -> None:
+        self.answer(2**31)
         self._server.shutdown()
         self._server.server_close()
 
 
 @pytest.fixture
 def meter() -> Iterator[Meter]:
-    server = Meter(0.05)
+    server = Meter()
     yield server
     server.close()
 
@@ -114,19 +127,20 @@ def test_an_evaluation_that_is_killed_and_interrupted_loses_no_more_than_was_ope
     episodes = tasks * repeats
     killed = start()
     part = TURNS * episodes // 3 + 2 * concurrency  # in the middle of episodes, all of which go at one pace
-    meter.wait(part, killed)
+    meter.wait(part, concurrency, killed)
     killed.kill()
     killed.communicate()
     kept = (tmp_path / "found" / "episodes.jsonl").read_bytes().count(b"\n") - 1
     assert kept >= episodes // 3 - concurrency, "finished episodes are written as they end"
 
     interrupted = start()
-    meter.wait(2 * part, interrupted)
+    meter.wait(2 * part, concurrency, interrupted)
     interrupted.send_signal(signal.SIGINT)
     _, told = interrupted.communicate(timeout=60)
     assert interrupted.returncode == 130
     assert f"of {episodes} episodes; found keeps them, and the same command continues" in told
 
+    meter.answer(2**31)
     last = start()
     assert last.wait(timeout=240) == 0, last.communicate()
     assert meter.begun <= episodes + 2 * concurrency, "each interruption costs no more than was open"

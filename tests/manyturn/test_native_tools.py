@@ -163,7 +163,7 @@ def test_calls_that_cannot_be_read_are_invalid_turns_that_the_server_is_told_of(
     assert (result["turns"]["mean"], result["invalid_action_rate"]) == (5.0, 1.0)
     messages = server.requests[-1]["body"]["messages"]
     told = [message["content"] for message in messages if message["role"] == "tool"]
-    assert "not valid JSON" in told[0] and "no tool 'no such tool'" in told[1] and "4 calls at once" in told[5]
+    assert "not valid JSON" in told[0] and "no tool 'no such tool'" in told[1] and "4 calls in one turn" in told[5]
     calls = [call for message in messages for call in message.get("tool_calls", ())]
     assert calls[0]["function"]["arguments"] == "{}" and calls[1]["function"]["name"] == "no_such_tool"
     ids = [call["id"] for call in calls]

@@ -5,10 +5,13 @@ import re
 from html import unescape
 from io import StringIO
 
+import pytest
 from rich.console import Console
 
 import manyturn as mt
 from manyturn.api.training import Trained
+
+pytestmark = pytest.mark.versions
 
 
 def text_of(result) -> str:

@@ -15,6 +15,8 @@ from manyturn.terminal import exit_codes
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.recipe.logger import LOGGERS, Logger
 
+pytestmark = pytest.mark.versions
+
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"
 
 

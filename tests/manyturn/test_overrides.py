@@ -8,6 +8,8 @@ from manyturn.agents.text.contexts.window import WindowConfig
 from manyturn.terminal.overrides import OverrideError, parse_overrides
 from manyturn.trainers.recipe.config import configure, to_toml
 
+pytestmark = pytest.mark.versions
+
 
 def test_values_are_read_as_toml_and_else_as_text():
     words = ["--learner.lr", "1e-4", "--credit.advantage.name=grpo", "--agent.instructions", "false", "--steps=3"]

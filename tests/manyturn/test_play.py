@@ -163,5 +163,5 @@ def test_interrupting_leaves_without_a_traceback():
         while not seen.endswith(b"> "):
             seen += os.read(child.stdout.fileno(), 4096) or pytest.fail(seen.decode())
         child.send_signal(signal.SIGINT)
-        rest, _ = child.communicate(timeout=20)
+        rest, _ = child.communicate(timeout=60)
     assert child.returncode == 0 and rest == b"\nsound True\n"

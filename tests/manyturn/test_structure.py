@@ -93,10 +93,10 @@ ROOMS = {
         [{"text", "tokens"}, {"model"}, {"engine"}, {"play"}, {"records"}, {"evaluation"}, {"trajectories"}],
         17,
     ),
-    "trainers": ([{"credit"}, {"learn", "play"}, {"recipe"}, {"record"}, {"run"}], 11),
+    "trainers": ([{"credit"}, {"audit", "learn", "play"}, {"recipe"}, {"record"}, {"run"}], 12),
     "trainers/credit": (
-        [{"batch"}, {"groups"}, {"advantages", "modulations", "rewards"}],
-        6,
+        [{"batch"}, {"groups"}, {"advantages", "audit", "modulations", "rewards"}],
+        8,
     ),
     "trainers/learn": ([{"passes", "objective"}, {"reading"}, {"heads"}, {"learner"}, {"columns", "ranks"}], 18),
     "trainers/play": ([{"tasks"}, {"rollout"}, {"order"}], 3),
@@ -104,15 +104,21 @@ ROOMS = {
     "envs": (
         [
             {"contract"},
-            {"hosting", "tools", "web", "classics", "household", "openenv", "reasoning", "arena", "tasksets"},
+            {"hosting", "tools", "web", "classics", "household", "openenv", "pivot", "reasoning", "arena", "tasksets"},
             {"conformance", "software", "users", "shop"},
             {"benchmarks", "code", "desk", "harbor", "search", "talk"},
         ],
-        41,
+        42,
     ),
     "manyturn": (
-        [{"export", "recipes", "report"}, {"terminal"}, {"api", "integrations", "serving"}, {"suites"}, {"cli"}],
-        16,
+        [
+            {"export", "recipes", "report"},
+            {"terminal"},
+            {"api", "integrations", "serving"},
+            {"audit", "suites"},
+            {"cli"},
+        ],
+        20,
     ),
 }
 

@@ -9,6 +9,8 @@ from manyturn.recipes import methods_meant
 from manyturn.terminal import exit_codes, overrides
 from manyturn.terminal.overrides import parse_words
 
+pytestmark = pytest.mark.versions
+
 MAZE = "manyturn/Maze-v0"
 
 

@@ -9,6 +9,8 @@ import pytest
 import manyturn as mt
 from manyturn.trainers.record.run_folder import read_config
 
+pytestmark = pytest.mark.versions
+
 SIZES = {
     "model": {"width": 16, "layers": 1, "heads": 2},
     "agent.max_context": 256,

@@ -9,6 +9,8 @@ from manyturn.agents.records.episode_rows import read_turns
 from manyturn.agents.trajectories.files import read_any
 from manyturn.agents.trajectories.trajectory import canonical, to_plain
 
+pytestmark = pytest.mark.versions
+
 DOORS = (Path(__file__).parents[1] / "trainers" / "doors.py").read_text(encoding="utf-8")
 SMALL = [
     *("--model.width", 16, "--model.layers", 1, "--model.heads", 2, "--sampling.max-tokens", 8, "--device", "cpu"),

@@ -10,8 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -25,6 +24,8 @@ from manyturn.report.follow import Follower
 from manyturn.report.view import View, ViewError
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.run.loop.loop import train
+
+pytestmark = pytest.mark.versions
 
 SHORT = {
     "env": {"id": "manyturn/Maze-v0"},
@@ -42,9 +43,9 @@ SHORT = {
     "evaluation": {"limit": 3},
     "steps": 4,
 }
-# Copies a finished run as slowly as a bad disk would, file by file and each in two halves.
+# Copies a finished run as slowly as a bad disk would, file by file and each in two halves: one for each line of input.
 WRITER = """
-import sys, time
+import sys
 from pathlib import Path
 run, out = map(Path, sys.argv[1:])
 steps = [f"{table}/step_{n:06d}.parquet" for n in range(1, 5) for table in ("turns", "episodes")]
@@ -54,9 +55,10 @@ for name in ["config.toml", "metrics.jsonl", *steps, *(f"evaluation/{n}" for n i
     (out / name).parent.mkdir(parents=True, exist_ok=True)
     with (out / name).open("wb") as file:
         for part in (data[: len(data) // 2], data[len(data) // 2 :]):
+            sys.stdin.readline()
             file.write(part)
             file.flush()
-            time.sleep(0.03)
+            print(flush=True)
 """
 
 
@@ -225,16 +227,19 @@ def test_a_run_grows_on_the_page_while_it_is_written(run, tmp_path):
     with serving(out) as client:
         first = client.get("/api/document").json()
         assert not first["done"] and "waiting for a run" in first["warnings"][0] and not first["episodes"]["task"]
-        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(run), str(out)])
-        until = time.monotonic() + 60
-        while not (shown and shown[-1]["done"] and writer.poll() is not None) and time.monotonic() < until:
+        command = [sys.executable, "-c", WRITER, str(run), str(out)]
+        writer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        while not (shown and shown[-1]["done"] and writer.poll() is not None):
             answer = client.get("/api/document", headers={"If-None-Match": tag})
             assert answer.status_code in (200, 304)
             if answer.status_code == 200:
                 tag = answer.headers["etag"]
                 shown.append(answer.json())
-            time.sleep(0.01)
-        assert writer.wait(10) == 0
+            with suppress(BrokenPipeError):
+                print(file=writer.stdin, flush=True)
+                writer.stdout.readline()
+        writer.communicate()
+        assert writer.returncode == 0
         names = [list(zip(one["episodes"]["stage"], one["episodes"]["task"], strict=True)) for one in shown]
         assert all(later[: len(before)] == before for before, later in pairwise(names))
         assert len({len(one) for one in names}) >= 4 and len(names[-1]) == 19
@@ -317,7 +322,7 @@ def test_ctrl_c_ends_it_cleanly(run):
     found = re.search(r"(http://127\.0\.0\.1:\d+/)#token=(\S+)", line)
     answer = httpx.get(f"{found[1]}api/document", headers={"X-Manyturn-Token": found[2]}, trust_env=False)
     server.send_signal(signal.SIGINT)
-    rest, errors = server.communicate(timeout=20)
+    rest, errors = server.communicate(timeout=60)
     assert answer.status_code == 200 and (server.returncode, rest, errors) == (0, "", "")
 
 

@@ -54,7 +54,6 @@ COMMANDS = [
     ("train doors.py:Doors", 2, "pip install 'manyturn[train]'"),
     (f"evaluate model {ENV}", 2, "pip install 'manyturn[train]'"),
     ("view expert", 2, "pip install 'manyturn[web]'"),
-    ("shop", 2, "pip install 'manyturn[web]'"),
     ("containers check", 2, "pip install 'manyturn[docker]'"),
 ]
 # Runs all commands in one process, where nothing of an earlier one can have imported what is absent.

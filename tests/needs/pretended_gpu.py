@@ -186,6 +186,9 @@ def pretended(memory: float = 8e9) -> Iterator[list[str]]:
     patch.setattr(torch.cuda, "is_available", lambda: True)
     patch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=memory, name="none"))
     patch.setattr(torch.cuda, "empty_cache", lambda: None)
+    # AdamW asks whether the GPU's stream is being captured, of which a build for CUDA would want a driver.
+    patch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    patch.setattr(torch.accelerator, "current_stream", lambda: SimpleNamespace(is_capturing=lambda: False))
     patch.setattr(torch, "inference_mode", torch.no_grad)  # which such tensors do not know
     swaps = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)

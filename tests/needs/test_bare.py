@@ -19,9 +19,9 @@ sys.exit(3)
 """
 
 
-def bare(home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def bare(home: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     given = {"PATH": os.environ["PATH"], "HOME": str(home), **variables}
-    command = [ROOT / ".ci" / "bare", sys.executable, "-c", LOOK]
+    command = [ROOT / ".ci" / "bare", *options, sys.executable, "-c", LOOK]
     return subprocess.run(command, env=given, capture_output=True, text=True, check=False)
 
 
@@ -47,6 +47,7 @@ def test_settings_of_pip_are_found_though_the_home_is_not(tmp_path):
     (tmp_path / ".config" / "pip").mkdir(parents=True)
     (tmp_path / ".config" / "pip" / "pip.conf").write_text("")
     assert "PIP_CONFIG_FILE" in bare(tmp_path).stdout
+    assert "PIP_" not in bare(tmp_path, "--plain", PIP_INDEX_URL="x").stdout
 
 
 def test_tests_have_a_cache_of_their_own():

@@ -24,7 +24,7 @@ class FaultyConfig(EngineConfig):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(lora=True)
+        return Capabilities(lora=True, own_weights=True)
 
 
 class FaultyEngine(Engine):

@@ -8,6 +8,7 @@ import torch
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.learn.heads.head_config import HeadConfig
+from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
@@ -73,7 +74,8 @@ def earned(samples: list[Sample]) -> np.ndarray:
 def learn(made: Learner, samples: list[Sample], step: int = 0, rate: float = 1.0, **given: Any) -> dict[str, Any]:
     """A step of learning from credit that the rows have by themselves."""
     advantage_T = given.pop("advantage_T", earned(samples))
-    return made.learn(made.read(samples), advantage_T, rate, (step,), **given)
+    targets = HeadTargets(given.pop("targets_T", None), given.pop("outcome_E", None))
+    return made.learn(made.read(samples), advantage_T, rate, (step,), targets, **given)
 
 
 def weights(made: Learner) -> list[torch.Tensor]:

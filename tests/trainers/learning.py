@@ -42,6 +42,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gae": CRITIC,
     "turn_gae": CRITIC,
     "bilevel_gae": CRITIC,
+    "arbitrary_entropy": {
+        "rollout": {"tempering": {"target": 0.3}},
+        "learner": {"old_logprobs": "learner"},
+    },
+    "forks": {"rollout": {"branching": {"initial": 3, "order": "random"}}},
     "gspo": {"objective": {"low": 0.2, "high": 0.2}},
 }
 # What both have, where a method's way to learn asks for it. Without rewards for turns, some methods are GRPO.

@@ -6,7 +6,7 @@ import pkgutil
 
 import pytest
 
-PLACES = ["credit", "play", "learn"]
+PLACES = ["audit", "credit", "play", "learn"]
 
 
 def _modules() -> list[str]:

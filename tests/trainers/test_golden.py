@@ -8,8 +8,10 @@ import pytest
 from golden_frame import CHECKS, Case
 from needs_files import COMMITTED, GOLDEN, golden_file, golden_path
 
+pytestmark = pytest.mark.versions
+
 # Files of the folder that belong to environments.
-ELSEWHERE = ("webshop_", "tau_bench_", "tau2_bench_", "toolrl_")
+ELSEWHERE = ("webshop_", "tau_bench_", "tau2_bench_")
 
 
 def _cases() -> list[Any]:

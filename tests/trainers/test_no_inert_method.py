@@ -17,7 +17,7 @@ from manyturn.recipes import names
 SLOW = pytest.mark.slow
 FOUND = training_options()
 # What is in the default tests; the others are in make test-all.
-OFTEN = ("credit.*=*", "objective=*", "objective=clip.*", "curriculum=*", "rollout.*", "value", "progress")
+OFTEN = ("credit.advantage=*", "credit.rewards=*", "objective=*", "curriculum=*", "value", "progress")
 
 
 def fits(name: str, pattern: str) -> bool:

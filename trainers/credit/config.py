@@ -1,4 +1,4 @@
-"""Which functions give credit to turns, and which of them do not go together."""
+"""Configuration of credit: the functions that give credit to turns, and the combinations that are refused."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, St
 
 
 class CreditConfig(Options):
-    """Which functions give credit to turns."""
+    """The functions that give credit to turns."""
 
     rewards: tuple[Annotated[Any, REWARDS.field], ...] = ()
     """Changes to the rewards, in order."""
@@ -44,7 +44,7 @@ class CreditConfig(Options):
     @classmethod
     def _is_no_regulariser(cls, value: Any) -> Any:
         """EPO is a part of the loss: of trainers that take our credit, few have a place for it there."""
-        if any(_name(one) == "epo" for one in (value if isinstance(value, list | tuple) else [value])):
+        if any(_name(objective) == "epo" for objective in (value if isinstance(value, list | tuple) else [value])):
             raise ValueError(
                 "epo is a term of the loss, no credit: set objective.epo in a run of ours, or give epo to TRL's "
                 "CreditGRPOTrainer; verl, SkyRL, prime-rl, rLLM and TRL's asynchronous trainer have no place for it"
@@ -61,8 +61,10 @@ class CreditConfig(Options):
 
     @model_validator(mode="after")
     def _stages_go_together(self, info: ValidationInfo) -> Self:
-        """What the stages forbid each other holds without a run too: credit can be used by itself."""
-        if info.context != UNFINISHED and (reason := self._refuse_weights() or self._refuse_order()):
+        """Refuse stages that exclude each other, also without a run: credit can be used by itself."""
+        if info.context != UNFINISHED and (
+            reason := self._refuse_weights() or self._refuse_order() or self._refuse_advantage()
+        ):
             raise ValueError(reason)
         return self
 
@@ -85,7 +87,7 @@ class CreditConfig(Options):
 
     def _refuse_order(self) -> str | None:
         """A stage that names a part of the reward comes after what adds it, and before what empties it."""
-        for place, stage in enumerate(self.rewards):
+        for place, stage in enumerate((*self.rewards, self.advantage)):
             named = stage.named_parts()
             later = {part: other.name for other in self.rewards[place:] for part in other.adds}
             if early := sorted(named & later.keys()):
@@ -93,13 +95,23 @@ class CreditConfig(Options):
                     f"{stage.name} names the part {early[0]!r}, which {later[early[0]]} adds: put it after that stage"
                 )
             for other in self.rewards[:place]:
-                if gone := sorted(named & other.empties):
+                gone = sorted(named & other.empties)
+                if gone and stage is self.advantage:
+                    return (
+                        f"{stage.name} reads the part {gone[0]!r}, which {other.name} has paid out and left at 0: "
+                        f"leave {other.name} out, or take an advantage that compares returns, such as gigpo"
+                    )
+                if gone:
                     return (
                         f"{stage.name} names the part {gone[0]!r}, which {other.name} has paid out before it and left "
                         f"at 0: put it before {other.name}, or name a part that {other.name} adds "
                         f"({', '.join(sorted(other.adds))})"
                     )
         return None
+
+    def _refuse_advantage(self) -> str | None:
+        reasons = (stage.refuse_advantage(self.advantage) for stage in self.rewards)
+        return next(filter(None, reasons), None)
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         if run.objective.averages_over_reply and self.advantage.by_token:
@@ -123,7 +135,7 @@ class CreditConfig(Options):
 
 
 def _name(value: Any) -> Any:
-    """What a value of a recipe names."""
+    """The name in a value of a recipe."""
     return value.get("name") if isinstance(value, Mapping) else value
 
 

@@ -68,8 +68,8 @@ def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None)
     memory, figures = memory or {}, dict[str, float]()
     for reward in config.rewards:
         rewarded, memory = REWARDS.apply_remembering(reward, memory, batch)
-        batch, told = rewarded if isinstance(rewarded, Rewarded) else Rewarded(rewarded)
-        figures |= told
+        batch, measured = rewarded if isinstance(rewarded, Rewarded) else Rewarded(rewarded)
+        figures |= measured
     result, memory = ADVANTAGES.apply_remembering(config.advantage, memory, batch)
     if not isinstance(result, Advantage):
         result = Advantage(result)
@@ -90,7 +90,7 @@ def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None)
 
 
 def _kept(batch: TurnBatch, result: Advantage, config: CreditConfig) -> tuple[BoolE, dict[str, float]]:
-    """Which episodes are learnt from, and the share of others where the options leave out any."""
+    """The episodes that are learnt from, and the share left out where the options leave out any."""
     kept_E = np.full(len(batch.truncated_E), True) if result.kept_E is None else result.kept_E
     if kept_E.shape != batch.truncated_E.shape:
         raise ValueError(f"{config.advantage.name} returned kept_E of shape {kept_E.shape}, not one for each episode")

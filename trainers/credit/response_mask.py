@@ -89,15 +89,15 @@ def learnt_mask(earned: Credit, mask: ArrayLike, rows: Rows = "episodes") -> NDA
 
 
 def runs_of(mask: ArrayLike) -> list[tuple[int, int]]:
-    """Where each run of ones of a row begins and ends.
+    """Begin and end of each run of ones in a row.
 
     >>> runs_of([0, 1, 1, 0, 1])
     [(1, 3), (4, 5)]
     """
-    said = np.asarray(mask) != 0
-    if said.ndim != 1:
-        raise ValueError(f"mask has {said.ndim} dimensions: give one row, with an entry for each position")
-    edges = np.flatnonzero(np.diff(said, prepend=False, append=False)).tolist()
+    is_reply = np.asarray(mask) != 0
+    if is_reply.ndim != 1:
+        raise ValueError(f"mask has {is_reply.ndim} dimensions: give one row, with an entry for each position")
+    edges = np.flatnonzero(np.diff(is_reply, prepend=False, append=False)).tolist()
     return [edge for number, edge in enumerate(pairwise(edges)) if number % 2 == 0]
 
 

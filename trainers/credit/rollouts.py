@@ -121,7 +121,7 @@ def batch_of(rollouts: Sequence[Rollout]) -> TurnBatch:
     lengths = [_checked(place, rollout) for place, rollout in enumerate(rollouts)]
     parts = [_parts(rollout, len(replies)) for rollout, replies in zip(rollouts, lengths, strict=True)]
     by_part = {name: [part[name] for part in parts] for name in _same_names("reward part", parts)}
-    given = {name: [getattr(rollout, name) for rollout in rollouts] for name in PER_TURN if _given(name, rollouts)}
+    per_turn = {name: [getattr(rollout, name) for rollout in rollouts] for name in PER_TURN if _given(name, rollouts)}
     columns = _same_names("column", [rollout.columns for rollout in rollouts])
     token_columns = _same_names("token column", [rollout.token_columns for rollout in rollouts])
     return TurnBatch.from_episodes(
@@ -131,7 +131,7 @@ def batch_of(rollouts: Sequence[Rollout]) -> TurnBatch:
         truncated=[rollout.truncated for rollout in rollouts],
         columns={name: [rollout.columns[name] for rollout in rollouts] for name in columns},
         token_columns={name: [_by_reply(rollout, name) for rollout in rollouts] for name in token_columns},
-        **given,
+        **per_turn,
     )
 
 
@@ -158,15 +158,15 @@ def _reply_lengths(rollout: Rollout) -> list[int]:
     if not turns:
         raise ValueError("one reward does not say how many turns there were: give tokens, or a mask")
     *others, (name, count) = turns.items()
-    for other, found in others:
-        if found != count:
-            raise ValueError(f"{other} is of {found} turns, and {name} of {count}: give one entry for each turn")
+    for other, size in others:
+        if size != count:
+            raise ValueError(f"{other} is of {size} turns, and {name} of {count}: give one entry for each turn")
     if not count:
         raise ValueError("it has no turn: leave it out")
     replies = [1] * count if replies is None else replies
     for name in rollout.token_columns:
-        if (found := [len(values) for values in _by_reply(rollout, name)]) != replies:
-            raise ValueError(f"token_columns[{name!r}] is of replies of {found} tokens, not {replies}")
+        if (size := [len(values) for values in _by_reply(rollout, name)]) != replies:
+            raise ValueError(f"token_columns[{name!r}] is of replies of {size} tokens, not {replies}")
     return replies
 
 
@@ -204,22 +204,23 @@ def _by_reply(rollout: Rollout, name: str) -> Sequence[Sequence[float]]:
 
 
 def _given(name: str, rollouts: Sequence[Rollout]) -> bool:
-    """Whether the rollouts have it; ValueError if some have and others lack it."""
+    """True if all rollouts have the field, False if none has; ValueError if only some have it."""
     return _all_or_none(name, rollouts, lambda rollout: getattr(rollout, name) is not None)
 
 
 def _same_names(kind: str, named: Sequence[Mapping[str, Any]]) -> Sequence[str]:
     """The names, which must be the same in all rollouts."""
-    names = list(dict.fromkeys(name for one in named for name in one))
+    names = list(dict.fromkeys(name for by_name in named for name in by_name))
     for name in names:
-        _all_or_none(f"the {kind} {name!r}", named, lambda one, name=name: name in one)
+        _all_or_none(f"the {kind} {name!r}", named, lambda by_name, name=name: name in by_name)
     return names
 
 
 def _all_or_none(what: str, things: Sequence[Any], has: Callable[[Any], bool]) -> bool:
-    found = [has(thing) for thing in things]
-    if any(found) and not all(found):
+    present = [has(thing) for thing in things]
+    if any(present) and not all(present):
         raise ValueError(
-            f"rollout {found.index(False)} lacks {what}, which rollout {found.index(True)} has: give it for all or none"
+            f"rollout {present.index(False)} lacks {what}, which rollout {present.index(True)} has: "
+            "give it for all or none"
         )
-    return all(found)
+    return all(present)

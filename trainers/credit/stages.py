@@ -35,7 +35,7 @@ class StageConfig(Named):
     by_token: ClassVar[bool] = False
     """Whether an advantage separates the tokens of a turn."""
     compares_returns_only: ClassVar[bool] = False
-    """Whether an advantage knows nothing of an episode but its return."""
+    """Whether an advantage knows nothing of an episode's rewards but their sum."""
     compares_groups: ClassVar[bool] = False
     """Whether an advantage compares an episode with the others of its task. One that is alone then earns 0, unless the
     stage has an option ``singleton`` that says otherwise."""
@@ -49,13 +49,17 @@ class StageConfig(Named):
         """The discount of the returns that an advantage compares over turns in one situation; None if it does not."""
         return None
 
+    def refuse_advantage(self, advantage: "StageConfig") -> str | None:
+        """The reason why a reward stage cannot be used with an advantage; None if it can."""
+        return None
+
     def named_parts(self) -> set[str]:
         """Parts of the reward that the options name."""
         return set()
 
 
 class Rewarded(NamedTuple):
-    """What a reward function returns if it has more to return than the batch.
+    """The result of a reward function that returns more than the batch.
 
     Attributes:
         batch: the batch with its new rewards.
@@ -67,7 +71,7 @@ class Rewarded(NamedTuple):
 
 
 class Advantage(NamedTuple):
-    """What an advantage function returns if it has more to return than the advantage.
+    """The result of an advantage function that returns more than the advantage.
 
     Attributes:
         total_K: the advantage.

@@ -1,1 +1,1 @@
-"""Which tasks are played, and how their episodes become a batch of turns."""
+"""Choice of the tasks that are played, and the way from their episodes to a batch of turns."""

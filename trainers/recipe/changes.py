@@ -1,4 +1,4 @@
-"""What differs between two configurations, entry by entry."""
+"""Differences of two configurations, entry by entry."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,10 +16,10 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tupl
     return dict(_differences(before, now, ""))
 
 
-def shown(found: Mapping[str, tuple[Any, Any]]) -> str:
+def shown(differences: Mapping[str, tuple[Any, Any]]) -> str:
     """The first of them, in words."""
-    words = [f"{place} was {was!r:.60} and is {now!r:.60}" for place, (was, now) in list(found.items())[:_SHOWN]]
-    more = len(found) - len(words)
+    words = [f"{place} was {was!r:.60} and is {now!r:.60}" for place, (was, now) in list(differences.items())[:_SHOWN]]
+    more = len(differences) - len(words)
     return ", ".join(words) + (f", and {more} more" if more else "")
 
 

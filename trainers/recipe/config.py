@@ -65,10 +65,10 @@ class EnvConfig(Options):
 
     @field_validator("args", mode="before")
     @classmethod
-    def _by_name(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
+    def _by_name(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
             raise ValueError('a table of arguments by name, such as {difficulty = "hard"}; or env.args.NAME for each')
-        return given
+        return value
 
     @field_validator("args")
     @classmethod
@@ -110,7 +110,7 @@ class WarmupConfig(Options):
 
     @property
     def imitates(self) -> bool:
-        """Whether demonstrations or trajectories are learnt from."""
+        """True if demonstrations or trajectories are learnt from."""
         return bool(self.episodes) and self.from_run is None
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
@@ -138,6 +138,12 @@ class EvaluationConfig(Options):
     """Steps between two evaluations on validation tasks; 0 evaluates at the end only."""
     every_limit: Annotated[int, OnlyWith("every", may_wait=True)] = Field(default=64, ge=1)
     """Validation tasks in those."""
+
+
+class StoppingConfig(Options):
+    no_signal: int | None = Field(default=None, ge=1)
+    """Steps in a row that teach nothing, every advantage or the gradient being 0, after which the run ends with exit
+    code 6, for runs that nobody watches. Unset: it only says so."""
 
 
 class RunConfig(Options):
@@ -173,6 +179,8 @@ class RunConfig(Options):
     columns: tuple[Annotated[Any, COLUMNS.field], ...] = ()
     """Options of columns that stages of credit need; without an entry a column has its defaults."""
     evaluation: EvaluationConfig = EvaluationConfig()
+    stopping: StoppingConfig = StoppingConfig()
+    """When the run ends before its last step."""
     loggers: tuple[Annotated[Any, LOGGERS.field], ...] = ()
     """What receives the metrics besides metrics.jsonl: csv, tensorboard, trackio, wandb, or a plugin's."""
     keep_tokens: bool = False
@@ -208,15 +216,15 @@ class RunConfig(Options):
 
     def _fitting(self, env: EnvFacts | None) -> dict[str, Any]:
         """Sections and entries with the engine's and the model's defaults in place of what nobody gave."""
-        found: dict[str, Any] = {}
-        given = [part.defaults(self, env).items() for part in (self.order, self.engine, self.model)]
-        for name, value in (entry for entries in given for entry in entries):
-            section = found.get(name, getattr(self, name))
+        sections: dict[str, Any] = {}
+        defaults = [part.defaults(self, env).items() for part in (self.order, self.engine, self.model)]
+        for name, value in (entry for entries in defaults for entry in entries):
+            section = sections.get(name, getattr(self, name))
             if isinstance(section, Options):
-                found[name] = section.with_defaults(value)
+                sections[name] = section.with_defaults(value)
             elif name not in self.model_fields_set:
-                found[name] = value
-        return found
+                sections[name] = value
+        return sections
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         return self._refuse_roles(env) or self._refuse_mistakes() or refuse_columns(self, env)
@@ -261,10 +269,10 @@ def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:
         recipe: values as in TOML.
         layers: changes, such as the environment and the command line's options.
     """
-    whole = parts_as_tables(recipe)
+    merged = parts_as_tables(recipe)
     for layer in layers:
-        whole = overlay(whole, parts_as_tables(layer))
-    config = parse_config(whole)
+        merged = overlay(merged, parts_as_tables(layer))
+    config = parse_config(merged)
     for layer in layers:
         refuse_idle(config, layer)
     return config
@@ -318,3 +326,18 @@ def read_toml(path: Path) -> dict[str, Any]:
 def to_toml(config: RunConfig) -> str:
     """The configuration as a recipe; entries that are unset are left out."""
     return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+
+
+def located(config: RunConfig) -> RunConfig:
+    """The configuration with absolute paths, so that a run can be resumed and evaluated from another folder."""
+    env = config.env.model_copy(update={"id": _absolute(config.env.id)})
+    warmup = config.warmup
+    for name in ("from_run", "trajectories"):
+        if (place := getattr(warmup, name)) is not None:
+            warmup = warmup.model_copy(update={name: str(Path(place).resolve())})
+    return config.model_copy(update={"env": env, "model": config.model.located(), "warmup": warmup})
+
+
+def _absolute(env: str) -> str:
+    file, colon, name = env.rpartition(":")
+    return f"{Path(file).resolve()}:{name}" if colon and file.endswith(".py") else env

@@ -1,1 +1,1 @@
-"""What a run leaves on disk: its folder, checkpoints, metrics and summary."""
+"""Files of a run: its folder, checkpoints, metrics and summary."""

@@ -42,7 +42,7 @@ Saved = Mapping[str, tuple[Callable[[Path], object], dict[str, torch.Tensor] | W
 
 
 def beside(what: str, policy: str) -> str:
-    """What a policy's part of a checkpoint is called.
+    """The name of a policy's part of a checkpoint.
 
     >>> beside("model", ONE_POLICY), beside("model", "seller")
     ('model', 'model-seller')
@@ -64,7 +64,7 @@ def begin_checkpoint(folder: Path, step: int) -> Path:
 
 
 def shards_of(aside: Path, policy: str) -> Path:
-    """Where ranks write their shares of a policy's tensors."""
+    """The folder in which ranks write their shares of a policy's tensors."""
     return aside / f"{beside('learner', policy)}.shards"
 
 

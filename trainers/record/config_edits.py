@@ -1,4 +1,4 @@
-"""How a run's configuration differs from the one that its last checkpoint was written with."""
+"""Differences of a run's configuration from the one that its last checkpoint was written with."""
 
 import json
 from pathlib import Path
@@ -22,8 +22,8 @@ def edits_since(checkpoint: Path | None, config: RunConfig) -> dict[str, tuple[A
     """
     if checkpoint is None:
         return {}
-    found = changes(complete(read_state(checkpoint).get("config", {})), plain(config))
-    return {place: values for place, values in found.items() if place.partition(".")[0] != "placement"}
+    edits = changes(complete(read_state(checkpoint).get("config", {})), plain(config))
+    return {place: values for place, values in edits.items() if place.partition(".")[0] != "placement"}
 
 
 def complete(stored: dict[str, Any]) -> dict[str, Any]:

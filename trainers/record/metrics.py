@@ -50,8 +50,19 @@ METRICS: dict[str, str] = {
     "tool_calls": "Mean number of an episode's tool calls that can be read, of those tools that [[columns]] names.",
     "drift": "SPO: mean |change of a token's log-probability| since their last visit, over turns of tasks seen before.",
     "rounds": "Rounds of play in the step.",
+    "no_signal": "Why the step taught nothing: every advantage or the gradient was 0; only in those steps.",
     "singleton_anchors": "Share of turns whose anchor group has no other member, so that step-level credit is 0.",
     "mean_anchor_size": "Mean number of turns in an anchor group.",
+    "goal_reached": "Share of groups in which an episode reached the goal, so that GraphGPO has distances.",
+    "deepest_compared": "Share of turns that HGPO compares at its greatest depth of shared history.",
+    "actions_compared": "Share of turns in situations in which the group took more than one action.",
+    "compared_draws": "Share of drawn turns that have siblings: other draws from the same past.",
+    "repeated_turns": "Share of turns that a branch repeats and another member drew.",
+    "drawn_entropy": "Mean entropy of the tokens drawn at the run's temperature, in nats.",
+    "tempered_temperature": "Temperature that tempered members were drawn at.",
+    "tempered_learnt": "Share of tempered episodes that are learnt from.",
+    "trusted": "Mean trust of situation_gae in the values of situations: 1 - lambda.",
+    "distinct_actions": "Different actions that the turns of a task took, in the mean over tasks.",
     "advantage_std": "Standard deviation of the advantage over turns.",
     # --- the update: means over the step's minibatches
     "loss": "Value of the objective with its regularisers; in the warm-up, mean negative log-probability of a token.",
@@ -65,6 +76,7 @@ METRICS: dict[str, str] = {
     "stopped": "1 where the step ended its updates early, at learner.stop_kl; the last one is not applied.",
     "entropy": "Mean entropy of the next-token distribution at said tokens, in nats; its history are the lines before.",
     "reference_kl": "Mean KL estimate to the reference model, by the estimator of the recipe.",
+    "kl_clamped": "Share of tokens at which k3 is clamped at 10 nats: there the KL term has no gradient.",
     "grad_norm": "Norm of the gradient before clipping.",
     "skipped_updates": "Updates left out because loss or gradient was not finite; three in a row stop the run.",
     "lr": "Learning rate.",
@@ -142,6 +154,7 @@ METRICS: dict[str, str] = {
     "demonstrations": "Sequences to imitate: episodes, or turns where the context is a window.",
     "packing_ratio": "Tokens computed in the updates' passes for each token of their sequences: below 1 where they "
     "share beginnings. With learner.packing other than padding.",
+    "warmup_left_seconds": "Seconds that the warm-up takes at most from here, if it reaches warmup.max_updates.",
     "updates": "Gradient updates so far, of the policy in the warm-up, and of the estimator in its own phase.",
 }
 

@@ -1,23 +1,23 @@
-"""What a run has to say besides its figures: one line each, told once, kept for the summary."""
+"""Notices of a run besides its metrics: one line each, printed once, kept for the summary."""
 
 from manyturn.trainers.record.metrics import Log
 
 
 class Notices:
-    """Hands each text on the first time that it is given.
+    """Reports each text once.
 
     Args:
         report: receives ``{"phase": "notice", "notice": TEXT}``.
 
     Attributes:
-        said: the texts so far; those of a resumed run are put here.
+        texts: the texts so far; those of a resumed run are put here.
     """
 
     def __init__(self, report: Log):
         self._report = report
-        self.said: list[str] = []
+        self.texts: list[str] = []
 
     def __call__(self, text: str) -> None:
-        if text not in self.said:
-            self.said.append(text)
+        if text not in self.texts:
+            self.texts.append(text)
             self._report({"phase": "notice", "notice": text})

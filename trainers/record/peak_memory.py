@@ -1,4 +1,4 @@
-"""How much memory this process has taken at most, and what is left besides."""
+"""Peak memory of this process, and the memory that is still free."""
 
 import resource
 import sys
@@ -13,10 +13,10 @@ _STATUS = Path("/proc/self/status")
 
 def peak_memory() -> dict[str, float]:
     """Megabytes at the peak so far: ``peak_memory_mb`` of main memory, ``peak_device_mb`` of a GPU if there is one."""
-    found = {"peak_memory_mb": round(_process() / 1e6, 1)}
+    figures = {"peak_memory_mb": round(_process() / 1e6, 1)}
     if torch.cuda.is_initialized():
-        found["peak_device_mb"] = round(torch.cuda.max_memory_allocated() / 1e6, 1)
-    return found
+        figures["peak_device_mb"] = round(torch.cuda.max_memory_allocated() / 1e6, 1)
+    return figures
 
 
 def spare_memory() -> float:

@@ -44,7 +44,7 @@ class RunFolder:
         resume: whether the folder must hold a run already, or must not.
     """
 
-    def __init__(self, path: Path, resume: bool):
+    def __init__(self, path: Path, *, resume: bool):
         self.path, self._resume = path, resume
         self._lock: TextIO | None = None
         self._unsaved: str | None = None
@@ -112,10 +112,10 @@ class RunFolder:
 
     def log(self, line: dict[str, Any]) -> dict[str, Any]:
         """Append a line of metrics and return it as it was written: a figure that is not finite is None."""
-        known = {n: None if isinstance(v, float) and not math.isfinite(v) else v for n, v in checked(line).items()}
+        finite = {n: None if isinstance(v, float) and not math.isfinite(v) else v for n, v in checked(line).items()}
         with self.writing(), self.metrics_file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(known, allow_nan=False) + "\n")
-        return known
+            file.write(json.dumps(finite, allow_nan=False) + "\n")
+        return finite
 
     def check_new(self) -> None:
         """Raise RunFolderError where steps were recorded though there is no checkpoint: they would be lost."""
@@ -124,24 +124,27 @@ class RunFolder:
                 f"{self.path} has steps but no checkpoint: restore {self.checkpoints}, or start again in another folder"
             )
 
-    def rewind(self, step: int, explored: bool = True) -> None:
+    def rewind(self, step: int, *, explored: bool = True, updates: int | None = None) -> None:
         """Remove what was written after a step, a torn last line too: it will be written again.
 
         Args:
             explored: whether the exploration before the first step is kept.
+            updates: of the warm-up, whose later lines are removed too; None: it is over.
         """
         lines = [line for line in read_metrics(self.path) if line["step"] <= step]
-        kept = [line for line in lines if explored or line["phase"] not in _EXPLORATION]
-        if lost := sorted(set(range(1, step + 1)) - {line["step"] for line in kept if line["phase"] == "train"}):
+        remaining = [line for line in lines if explored or line["phase"] not in _EXPLORATION]
+        if updates is not None:
+            remaining = [line for line in remaining if line.get("updates", 0) <= updates]
+        if lost := sorted(set(range(1, step + 1)) - {line["step"] for line in remaining if line["phase"] == "train"}):
             print(f"{self.metrics_file} has lost its lines of {len(lost)} steps, the first {lost[0]}", file=sys.stderr)
-        replace_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
+        replace_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in remaining))
         for table in (*_TABLES, _LEDGERS):
             for file in (self.path / table).glob("step_*"):
                 if int(file.name.removeprefix("step_").partition(".")[0]) > step:
                     file.unlink()
 
     def write_step(
-        self, step: int, episodes: Sequence[Episode], columns: Mapping[str, ArrayLike], tokens: bool = False
+        self, step: int, episodes: Sequence[Episode], columns: Mapping[str, ArrayLike], *, tokens: bool = False
     ) -> None:
         """Keep what was played in a step: E episodes, and their K turns with further columns of K numbers.
 
@@ -158,14 +161,14 @@ class RunFolder:
             write_episodes(rows, episodes)
 
     def journal_file(self, step: int, round: int = 0) -> Path:
-        """Where the episodes of a round of a step are kept until the step is part of a checkpoint.
+        """The file with the episodes of a round of a step, kept until the step is part of a checkpoint.
 
         Step 0 is the exploration before the first step.
         """
         return self.path / "journal" / f"step_{step:06d}_{round:02d}.jsonl"
 
     def choice_file(self, step: int) -> Path:
-        """Where it is kept which groups a step learns from, where that does not follow from their tasks."""
+        """The file with the groups that a step learns from, where these do not follow from their tasks."""
         return self.path / "journal" / f"step_{step:06d}_choice.jsonl"
 
     def forget_journals_after(self, step: int, round: int) -> None:
@@ -213,7 +216,7 @@ class RunFolder:
             raise DiskFull(self._cannot_write(f"{_bytes(free)} are free, {_bytes(2 * size)} are needed"))
 
     def is_saved(self, state: object) -> bool:
-        """Whether the newest checkpoint is of this state."""
+        """True if the newest checkpoint is of this state."""
         return state == self._saved
 
     def saved(self, step: int, state: object) -> None:
@@ -223,7 +226,7 @@ class RunFolder:
             if int(file.stem.split("_")[1]) <= step:
                 file.unlink()
 
-    def not_saved(self, error: Exception, last: bool) -> None:
+    def not_saved(self, error: Exception, *, last: bool) -> None:
         """A checkpoint could not be written; the one before it stays.
 
         Args:
@@ -246,13 +249,13 @@ class RunFolder:
 
 
 def step_tables(run: Path, step: int) -> tuple[Path, Path]:
-    """Where the turns and the episodes of a step are."""
+    """The tables of the turns and the episodes of a step."""
     name = f"step_{step:06d}.parquet"
     return run / "turns" / name, run / "episodes" / name
 
 
 def step_ledgers(run: Path, step: int) -> Path:
-    """Where the ledgers of a step's episodes are, where they are kept."""
+    """The file with the ledgers of a step's episodes, where they are kept."""
     return run / _LEDGERS / f"step_{step:06d}{SUFFIX}"
 
 

@@ -1,4 +1,4 @@
-"""What a run knows besides its weights."""
+"""State of a run besides its weights."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +10,8 @@ class State:
 
     Attributes:
         step: steps that are done.
-        found: what the last step found out about its tasks, rows of ``TaskFeedback``; the next curriculum reads it.
-            Where tasks are drawn ahead: what was found out since the last draw.
+        feedback: of the last step on its tasks, rows of ``TaskFeedback``; the next curriculum reads it.
+            Where tasks are drawn ahead: of the steps since the last draw.
         drawn: numbers of the tasks of the steps to come, a list for each, where they are drawn ahead: from the first
             step on for which a group was drawn that is left.
         lag: how many steps lie between that step and the next one.
@@ -21,9 +21,12 @@ class State:
         seen: contents of all tasks that were learnt from.
         explored: what the exploration before the first step did; empty where it is to come, or there is none.
         played: episodes, turns and tokens said, of exploration and of all steps together.
+        warming: progress of a warm-up that is not over, see ``WarmupProgress``; empty before and after it.
         warmup: what the warm-up did.
         before: held-out figures of the warmed-up policy, by name.
         memory: what curriculum and credit stages remember from step to step.
+        learned: steps that taught something.
+        silent: steps since the last one that did.
         validated: the last step after which validation tasks were played.
         seconds: what the run took so far, over all processes that worked on it.
         config: the configuration that led here, as plain values.
@@ -34,14 +37,17 @@ class State:
     """
 
     step: int = 0
-    found: list[list[Any]] = field(default_factory=list)
+    feedback: list[list[Any]] = field(default_factory=list)
     drawn: list[list[int]] = field(default_factory=list)
     lag: int = 0
     gone: list[list[int]] = field(default_factory=list)
     lengths: dict[str, list[int]] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
+    learned: int = 0
+    silent: int = 0
     validated: int = 0
     seen: set[str] = field(default_factory=set)
+    warming: dict[str, Any] = field(default_factory=dict)
     warmup: dict[str, Any] = field(default_factory=dict)
     before: dict[str, Any] = field(default_factory=dict)
     explored: dict[str, Any] = field(default_factory=dict)

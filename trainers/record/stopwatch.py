@@ -1,4 +1,4 @@
-"""What a stretch of work cost, by the clock on the wall and by that of the processor.
+"""Cost of a stretch of work, by wall clock and by CPU time.
 
 A machine that others use too stretches the first; the second hardly moves, so that it compares runs of different hours.
 """

@@ -1,4 +1,4 @@
-"""What a run achieved on held-out tasks: before, after, the difference, ceiling and floor."""
+"""Results of a run on held-out tasks: before, after, the difference, ceiling and floor."""
 
 import math
 from typing import Any
@@ -10,23 +10,23 @@ from manyturn.agents.evaluation.summary import values_by_task
 
 
 def measured(evaluation: Evaluation) -> dict[str, Any]:
-    """What a run's summary needs of an evaluation.
+    """The figures of an evaluation that a run's summary needs.
 
     Success with its interval, the mean return, the shares of invalid and of cut replies, what else the environment
     measured, remarks on these figures, and the successes of each task.
     """
-    told = evaluation.summary
-    found, measures = told["success"], told["measures"]
+    summary = evaluation.summary
+    success, measures = summary["success"], summary["measures"]
     return {
-        "success": found["mean"],
-        "ci_low": found["ci_low"],
-        "ci_high": found["ci_high"],
-        "return": told["return"]["mean"],
-        "invalid": told["invalid_action_rate"],
-        "cut": told["cut_reply_rate"],
+        "success": success["mean"],
+        "ci_low": success["ci_low"],
+        "ci_high": success["ci_high"],
+        "return": summary["return"]["mean"],
+        "invalid": summary["invalid_action_rate"],
+        "cut": summary["cut_reply_rate"],
         **({"measures": {name: mean["mean"] for name, mean in measures.items()}} if measures else {}),
-        "parts": {name: mean["mean"] for name, mean in told["parts"].items()},
-        "remarks": remarks(told),
+        "parts": {name: mean["mean"] for name, mean in summary["parts"].items()},
+        "remarks": remarks(summary),
         "by_task": values_by_task(evaluation.episodes, "success"),
     }
 
@@ -43,7 +43,7 @@ def summarise_run(panel: dict[str, Any], figures: dict[str, dict[str, Any]], fac
     shared = [task for task in before if task in after]
     was, now = ({task: of[task] for task in shared} for of in (before, after))
     difference = paired_difference(now, was, proportion=True)
-    shown = {name: {k: v for k, v in found.items() if k != "by_task"} for name, found in figures.items()}
+    shown = {name: {k: v for k, v in measures.items() if k != "by_task"} for name, measures in figures.items()}
     ends = {"success": difference.mean, "ci_low": difference.low, "ci_high": difference.high}
     shown["difference"] = {name: None if math.isnan(value) else value for name, value in ends.items()}
     return {**facts, "panel": panel, **shown}

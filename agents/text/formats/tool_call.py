@@ -34,8 +34,8 @@ class ToolCall(ReplyFormat):
     def hint(self) -> str:
         first = "Think first, between <think> and </think>. " if self.thinks else ""
         return (
-            f'{first}Call a tool with <tool_call>{{"name": TOOL, "arguments": {{...}}}}</tool_call>; '
-            "several such blocks are several calls. Without a call, what you write is said to the user."
+            f'{first}To call a tool, write <tool_call>{{"name": TOOL, "arguments": {{...}}}}</tool_call>; '
+            "write one block per call. Text without a call goes to the user."
         )
 
     def reply_tokens(self, *, tools: bool) -> int:

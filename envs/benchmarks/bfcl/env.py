@@ -54,9 +54,9 @@ class BFCL(TextEnv):
     """
 
     instructions = (
-        "A user asks you for things, one after the other. Do them by calling functions: answer with nothing but "
-        '{"name": FUNCTION, "arguments": {...}}, or a list of several calls. When what the user asked for is done, or '
-        "cannot be done, write a text to the user instead; then the user asks for the next thing."
+        "A user makes several requests, one after another. Fulfil them by calling functions: answer only with "
+        '{"name": FUNCTION, "arguments": {...}}, or a list of several calls. When a request is done, or cannot be '
+        "done, write a text to the user instead; then the user makes the next request."
     )
     max_turns = 200
     splits = ("test",)
@@ -113,7 +113,7 @@ class BFCL(TextEnv):
     def _answered(self) -> Turn:
         """The agent has said that it is done with the message."""
         if not self._stands():
-            return self.fail("This is not what was asked for.")
+            return self.fail("This is not what the user asked for.")
         self._message += 1
         self._steps, self._called = 0, False
         if self._message == len(self._gold):

@@ -152,7 +152,7 @@ class MiniWoB(TextEnv):
             return self.go_on(self._reader.text)
         if not isinstance(reward, int | float):
             raise BrowserError(f"the task's reward is no number: {reward!r:.80}")
-        return self.succeed("Done.", reward) if reward == 1 else self.fail("Over.", reward)
+        return self.succeed("Done.", reward) if reward == 1 else self.fail("The task is over.", reward)
 
     def admissible(self) -> list[str]:
         """Clicks on what is shown, options of lists, ways to scroll; what can be typed has no list."""

@@ -80,7 +80,7 @@ def tasks_of(folder: str | Path | None) -> Mapping[str, Sequence[Task]]:
         DataError: a file is missing or strange.
     """
     if folder is None:
-        raise DataError(f"the profiles of Sotopia do not come along: make a folder; {_MEND}")
+        raise DataError(f"manyturn does not include Sotopia's profiles: make a folder; {_MEND}")
     root = Path(folder).expanduser().resolve()
     if not root.is_dir():
         raise DataError(f"there is no folder {root}: make it; {_MEND}")

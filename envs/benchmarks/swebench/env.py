@@ -32,9 +32,9 @@ from manyturn.envs.tools.tool import tool_of
 from manyturn.envs.tools.toolset import Toolset
 
 INSTRUCTIONS = f"""\
-A repository lies in {WORKSPACE}, which /testbed links to, in a sandbox without a network. Someone has told of a fault \
-in it, or of something that it lacks. Change the repository's source files so that this is mended, and submit. Hidden \
-tests decide; changes of tests do not count, and work that is not submitted counts for nothing."""
+A repository is in {WORKSPACE}, which /testbed links to, in a sandbox without a network. The first message is an issue \
+about it. Change the repository's source files to resolve the issue, and submit. Hidden tests decide. Changes to tests \
+do not count, and neither does work that is not submitted."""
 COMMAND_SECONDS = 60.0
 LIMITS = SandboxLimits(memory_mb=4096, cpus=2.0, processes=512, workspace_mb=1536, scratch_mb=512, files=200_000)
 """Workspace and scratch folder lie in memory, and count towards ``memory_mb``."""
@@ -162,7 +162,7 @@ class SWEBench(TextEnv):
         return answered.turn(self)
 
     def submit(self) -> str:
-        """Hand in the changes as they are; this ends the work."""
+        """Submit your changes. This ends the task."""
         self._submitted = True
         return ""
 

@@ -17,10 +17,10 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from manyturn.containers import owner
-from manyturn.containers.alone import alone
 from manyturn.containers.container_engine import LABEL, engine_errors
 from manyturn.containers.images import resolve
 from manyturn.containers.sandbox import WORKSPACE
+from manyturn.containers.user_lock import user_lock
 from manyturn.envs.benchmarks.swebench.rows import R2EGYM, SWESMITH, DataError, Row
 from manyturn.envs.contract.keys import digest
 
@@ -163,7 +163,7 @@ def _made(source: str, row: Row, hidden: Iterable[str], name: str, grades: bool)
     import docker
     from docker.errors import ImageNotFound
 
-    with engine_errors(f"prepare {source}"), alone("swebench"):
+    with engine_errors(f"prepare {source}"), user_lock("swebench"):
         client = docker.from_env(timeout=_ENGINE_SECONDS)  # to commit a large repository takes a while
         with contextlib.suppress(ImageNotFound):
             return name, client.images.get(name).labels[_PYTHON_LABEL]

@@ -16,7 +16,7 @@ _BEST = struct.Struct("<d")
 class ProgressGainConfig(Named):
     name: Literal["progress_gain"] = "progress_gain"
     scale: float = Field(default=1.0, gt=0)
-    """What the full way, from no progress to 1, earns."""
+    """Reward for the full way, from no progress to 1."""
 
 
 @WRAPPERS.register(ProgressGainConfig)

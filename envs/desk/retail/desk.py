@@ -42,7 +42,7 @@ RULES = (
     ),
     Rule(
         "R2",
-        "An order is cancelled only if it was ordered by mistake or is no longer needed.",
+        "An order can be cancelled only if it was ordered by mistake or is no longer needed.",
         frozenset({"cancel_order"}),
         lambda store, call: call["reason"] not in ("ordered by mistake", "no longer needed"),
     ),
@@ -54,13 +54,13 @@ RULES = (
     ),
     Rule(
         "R4",
-        "Returns and exchanges are possible until 30 days after delivery.",
+        "Returns and exchanges are possible within 30 days of delivery.",
         _BACK,
         lambda store, call: (_order(store, call)["days_since_delivery"] or 0) > 30,
     ),
     Rule(
         "R5",
-        "A difference in price is settled with the payment method of the order or with a gift card.",
+        "A price difference is settled with the order's payment method or with a gift card.",
         frozenset({"exchange_item"}),
         lambda store, call: (
             call["payment_id"] != _order(store, call)["payment_id"] and _payment(store, call)["type"] != "gift card"
@@ -68,31 +68,31 @@ RULES = (
     ),
     Rule(
         "R6",
-        "An item is changed or exchanged only for one of the same product.",
+        "An item can be changed or exchanged only for an item of the same product.",
         _SWAPS,
         lambda store, call: _new(store, call)["product_id"] != _old(store, call)["product_id"],
     ),
     Rule(
         "R7",
-        "An item that is sent instead of another must be in stock.",
+        "A replacement item must be in stock.",
         _SWAPS,
         lambda store, call: _new(store, call)["stock"] == 0,
     ),
     Rule(
         "R8",
-        "An order that has had an exchange gets no other.",
+        "An order can have only one exchange.",
         frozenset({"exchange_item"}),
         lambda store, call: _order(store, call)["exchanged"],
     ),
     Rule(
         "R9",
-        "A gift card pays for an order only if its balance covers the total.",
+        "A gift card can pay for an order only if its balance covers the total.",
         frozenset({"set_order_payment"}),
         lambda store, call: _payment(store, call).get("balance", 10**9) < _order(store, call)["total"],
     ),
     Rule(
         "R10",
-        "An item sold as a final sale is not taken back, neither for a refund nor for an exchange.",
+        "A final-sale item cannot be returned or exchanged.",
         _BACK,
         lambda store, call: _old(store, call)["final_sale"],
     ),
@@ -128,13 +128,13 @@ def _swap(draws: Draws, store: Store, key: str) -> Drawn:
     back = _return(draws, store, key)
     if back is None:
         return None
-    arguments, told = back
+    arguments, facts = back
     old = store["items", arguments["item_id"]]
     products = tuple(store.tables.records["products"])
     product = old["product_id"] if draws.below(8) else draws.pick(products)
     new = draws.pick([key for key in store["products", product]["items"] if key != arguments["item_id"]])
     words = f"{store['items', new]['color']} {store['items', new]['name']}"
-    return {**arguments, "new_item_id": new}, {**told, "new": words}
+    return {**arguments, "new_item_id": new}, {**facts, "new": words}
 
 
 def _exchange(draws: Draws, store: Store, key: str) -> Drawn:
@@ -183,9 +183,9 @@ KINDS = (
         "repay",
         "set_order_payment",
         "order_id",
-        "Have {object} paid by {payment}.",
+        "Charge {object} to the {payment} instead.",
         "another payment for {object}",
-        {"payment": "way of paying"},
+        {"payment": "payment method"},
         _repay,
         _look_at_user,
         simple=True,
@@ -194,9 +194,9 @@ KINDS = (
         "change",
         "change_item",
         "order_id",
-        "In {object}, change the {item} for the {new}.",
+        "In {object}, replace the {item} with the {new}.",
         "a change of an item in {object}",
-        {"item": "item to be changed", "new": "item to be sent in its place"},
+        {"item": "item to be changed", "new": "item to send instead"},
         _swap,
         _look_at_items,
     ),
@@ -204,7 +204,7 @@ KINDS = (
         "return",
         "return_item",
         "order_id",
-        "Take back the {item} of {object}.",
+        "Return the {item} of {object}.",
         "a return of an item of {object}",
         {"item": "item to be returned"},
         _return,
@@ -215,12 +215,12 @@ KINDS = (
         "exchange",
         "exchange_item",
         "order_id",
-        "Exchange the {item} of {object} for the {new}, the difference by {payment}.",
+        "Exchange the {item} of {object} for the {new}, and settle the difference by {payment}.",
         "an exchange of an item of {object}",
         {
             "item": "item to be exchanged",
-            "new": "item to be had in exchange",
-            "payment": "way of settling the difference",
+            "new": "item to get in exchange",
+            "payment": "payment method for the difference",
         },
         _exchange,
         lambda store, call: (*_look_at_items(store, call), *_look_at_user(store, call)),
@@ -229,7 +229,7 @@ KINDS = (
         "move",
         "set_user_address",
         "user_id",
-        "Note a new address for {object}: {address}.",
+        "Change the address of {object} to {address}.",
         "a new address for {object}",
         {"address": "new home address"},
         _readdress,
@@ -238,7 +238,7 @@ KINDS = (
 
 RETAIL = Pack(
     name="retail",
-    place="You work at the service desk of a shop that sells goods by mail.",
+    place="You work at the service desk of a mail-order shop.",
     tables=tables,
     counter=ShopCounter,
     rules=RULES,

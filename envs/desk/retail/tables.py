@@ -37,7 +37,7 @@ def tables(users: int, seed: int) -> Tables:
                 "final_sale": final_sale,
             }
         products[f"G{number + 1}"] = {"name": name, "items": tuple(keys)}
-    found: dict[str, Any] = {}
+    records: dict[str, Any] = {}
     orders: dict[str, Any] = {}
     for number in range(1, users + 1):
         payments = tuple(
@@ -47,10 +47,10 @@ def tables(users: int, seed: int) -> Tables:
             for i, kind in enumerate(PAYMENTS)
         )
         mine = tuple(f"W{len(orders) + i + 1}" for i in range(draws.between(2, 6)))
-        found[f"C{number}"] = {**person(draws, number), "orders": mine, "payments": payments}
+        records[f"C{number}"] = {**person(draws, number), "orders": mine, "payments": payments}
         for key in mine:
-            orders[key] = _order(draws, f"C{number}", found[f"C{number}"]["address"], payments, items)
-    return Tables({"users": found, "orders": orders, "products": products, "items": items})
+            orders[key] = _order(draws, f"C{number}", records[f"C{number}"]["address"], payments, items)
+    return Tables({"users": records, "orders": orders, "products": products, "items": items})
 
 
 def _order(draws: Draws, user: str, address: str, payments: tuple[Any, ...], items: dict[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class ShopCounter(Counter):
         return self._show("items", item_id)
 
     def get_product(self, product_id: str) -> Record:
-        """Show a product with all items that it comes in.
+        """Show a product with all its items.
 
         Args:
             product_id: such as G12.
@@ -60,13 +60,13 @@ class ShopCounter(Counter):
 
         Args:
             order_id: such as W12.
-            reason: the customer's.
+            reason: the customer's reason.
         """
         self.store.change("orders", order_id, status="cancelled", note=reason)
         return {"order_id": order_id, "status": "cancelled"}
 
     def set_order_address(self, order_id: str, address: str) -> Record:
-        """Send an order to another address.
+        """Change the delivery address of an order.
 
         Args:
             order_id: such as W12.
@@ -75,7 +75,7 @@ class ShopCounter(Counter):
         return self._set("orders", "order_id", order_id, address=address)
 
     def set_order_payment(self, order_id: str, payment_id: str) -> Record:
-        """Have an order paid with another payment method of the same customer.
+        """Change the payment method of an order to another one of the same customer.
 
         Args:
             order_id: such as W12.
@@ -85,7 +85,7 @@ class ShopCounter(Counter):
         return self._set("orders", "order_id", order_id, payment_id=payment_id)
 
     def change_item(self, order_id: str, item_id: str, new_item_id: str) -> Record:
-        """Put another item in place of one that has not been sent.
+        """Replace an item that has not been sent.
 
         Args:
             order_id: such as W12.
@@ -108,13 +108,13 @@ class ShopCounter(Counter):
         return {"order_id": order_id, "returned": item_id}
 
     def exchange_item(self, order_id: str, item_id: str, new_item_id: str, payment_id: str) -> Record:
-        """Take an item back and send another one for it.
+        """Take an item back and send another one.
 
         Args:
             order_id: such as W12.
             item_id: the item in the order.
             new_item_id: the item to send.
-            payment_id: settles the difference in price.
+            payment_id: pays the price difference.
         """
         self._payment(order_id, payment_id)
         self._swap(order_id, item_id, new_item_id)

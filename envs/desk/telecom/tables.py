@@ -22,13 +22,13 @@ _MONTHS = ("January", "February", "March", "April", "May", "June")
 def tables(users: int, seed: int) -> Tables:
     """A database of this many customers, with two to six lines and one to three bills each."""
     draws = Draws("desk telecom", users, seed)
-    found: dict[str, Any] = {}
+    records: dict[str, Any] = {}
     lines: dict[str, Any] = {}
     bills: dict[str, Any] = {}
     for number in range(1, users + 1):
         mine = tuple(f"N{len(lines) + i + 1}" for i in range(draws.between(2, 6)))
         due = tuple(f"X{len(bills) + i + 1}" for i in range(draws.between(1, 3)))
-        found[f"C{number}"] = {
+        records[f"C{number}"] = {
             **person(draws, number),
             "lines": mine,
             "bills": due,
@@ -39,7 +39,7 @@ def tables(users: int, seed: int) -> Tables:
             lines[key] = _line(draws, f"C{number}", _DEVICES[(devices + i) % len(_DEVICES)])
         for i, key in enumerate(due):
             bills[key] = _bill(draws, f"C{number}", _MONTHS[-1 - i])
-    return Tables({"users": found, "lines": lines, "bills": bills, "plans": _PLANS})
+    return Tables({"users": records, "lines": lines, "bills": bills, "plans": _PLANS})
 
 
 def _line(draws: Draws, user: str, device: str) -> dict[str, Any]:

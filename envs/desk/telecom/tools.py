@@ -39,7 +39,7 @@ class PhoneCounter(Counter):
         return self.store.tables.records["plans"]
 
     def set_plan(self, line_id: str, plan_id: str) -> Record:
-        """Put a line on another plan.
+        """Change the plan of a line.
 
         Args:
             line_id: such as N12.
@@ -67,7 +67,7 @@ class PhoneCounter(Counter):
         return self._set("lines", "line_id", line_id, status="active")
 
     def set_roaming(self, line_id: str, on: bool) -> Record:
-        """Switch roaming of a line on or off.
+        """Turn roaming of a line on or off.
 
         Args:
             line_id: such as N12.
@@ -83,16 +83,16 @@ class PhoneCounter(Counter):
             gb: gigabytes, from 1 to 50.
         """
         if not 1 <= gb <= 50:
-            raise ToolError("gb is from 1 to 50")
+            raise ToolError("gb must be from 1 to 50")
         added = self.store.find("lines", line_id)["added_gb"] + gb
         return self._set("lines", "line_id", line_id, added_gb=added)
 
     def replace_sim(self, line_id: str, sim: Literal["card", "esim"]) -> Record:
-        """Replace the SIM of a line by one of another sort.
+        """Replace the SIM of a line with another type.
 
         Args:
             line_id: such as N12.
-            sim: the sort.
+            sim: the new type.
         """
         return self._set("lines", "line_id", line_id, sim=sim)
 
@@ -105,7 +105,7 @@ class PhoneCounter(Counter):
         return self._set("bills", "bill_id", bill_id, status="paid")
 
     def waive_late_fee(self, bill_id: str) -> Record:
-        """Give up the late fee of a bill, and note so in the customer's record.
+        """Waive the late fee of a bill, and note it in the customer's record.
 
         Args:
             bill_id: such as X12.

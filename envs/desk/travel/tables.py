@@ -26,15 +26,15 @@ def tables(users: int, seed: int) -> Tables:
             "delayed": draws.below(3) == 0,
             "free_seats": {cabin: draws.pick((0, 2, 9, 20)) for cabin in CABINS},
         }
-    found: dict[str, Any] = {}
+    records: dict[str, Any] = {}
     bookings: dict[str, Any] = {}
     for number in range(1, users + 1):
         mine = tuple(f"B{len(bookings) + i + 1}" for i in range(draws.between(2, 6)))
         one = person(draws, number)
-        found[f"C{number}"] = {**one, "tier": draws.pick(("none", "silver", "gold")), "bookings": mine}
+        records[f"C{number}"] = {**one, "tier": draws.pick(("none", "silver", "gold")), "bookings": mine}
         for key in mine:
             bookings[key] = _booking(draws, f"C{number}", one["name"], f"F{draws.between(1, _FLIGHTS)}")
-    return Tables({"users": found, "bookings": bookings, "flights": flights})
+    return Tables({"users": records, "bookings": bookings, "flights": flights})
 
 
 def _booking(draws: Draws, user: str, name: str, flight: str) -> dict[str, Any]:

@@ -66,38 +66,38 @@ class AirlineCounter(Counter):
 
         Args:
             booking_id: such as B12.
-            flight_id: the flight to take instead, such as F12.
+            flight_id: the new flight, such as F12.
         """
         self.store.find("flights", flight_id)
         return self._set("bookings", "booking_id", booking_id, flight_id=flight_id)
 
     def set_cabin(self, booking_id: str, cabin: Cabin) -> Record:
-        """Put a booking into another cabin.
+        """Change the cabin of a booking.
 
         Args:
             booking_id: such as B12.
-            cabin: the new one.
+            cabin: the new cabin.
         """
         return self._set("bookings", "booking_id", booking_id, cabin=cabin)
 
     def set_bags(self, booking_id: str, bags: int) -> Record:
-        """Set the number of checked bags of a booking, of all passengers together.
+        """Set the total number of checked bags of a booking.
 
         Args:
             booking_id: such as B12.
             bags: from 0 to 20.
         """
         if not 0 <= bags <= 20:
-            raise ToolError("bags are from 0 to 20")
+            raise ToolError("bags must be from 0 to 20")
         return self._set("bookings", "booking_id", booking_id, bags=bags)
 
     def rename_passenger(self, booking_id: str, old_name: str, new_name: str) -> Record:
-        """Put another person in a passenger's place.
+        """Replace a passenger.
 
         Args:
             booking_id: such as B12.
             old_name: the passenger in the booking.
-            new_name: who travels instead.
+            new_name: the new passenger.
         """
         passengers = self.store.find("bookings", booking_id)["passengers"]
         if old_name not in passengers:
@@ -115,7 +115,7 @@ class AirlineCounter(Counter):
         return self._set("bookings", "booking_id", booking_id, insured=True)
 
     def give_voucher(self, booking_id: str) -> Record:
-        """Give the customer a voucher for the trouble with a booking.
+        """Give the customer a voucher for a booking.
 
         Args:
             booking_id: such as B12.

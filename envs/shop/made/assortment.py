@@ -1,4 +1,4 @@
-"""Which made shops there are."""
+"""Generated shops, by name."""
 
 from dataclasses import dataclass
 from typing import TypedDict

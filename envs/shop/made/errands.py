@@ -1,4 +1,4 @@
-"""What customers of a made shop want: goals that one product alone meets, in five difficulties.
+"""Goals of a generated shop's customers: only one product meets each, in five difficulties.
 
 A goal is drawn from (catalogue, split, difficulty, number, attempt) until it is as hard as its difficulty says. It is
 about a product of its split's families, so no two splits have a product in common, nor near relatives of one.
@@ -87,7 +87,7 @@ def _task(prefix: str, split: str, difficulty: str, number: int, shops: Assortme
 
 
 def goods_of(task: Task) -> Goods:
-    """Where a task is to be done."""
+    """Shop of a task."""
     return goods(task.params["catalogue"], task.params["products"], task.params["kinds"])
 
 
@@ -132,14 +132,14 @@ def _goal(split: str, difficulty: str, number: int, seed: int, shops: Assortment
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What a product of the right kind must have."""
+    """Requirements on a product of the right kind."""
 
     attributes: tuple[str, ...]
     options: tuple[tuple[str, str], ...]
     limit: int
 
     def lacking(self, product: Product) -> list[str]:
-        """What a product cannot give, one word for each wish: ``attribute``, ``option``, ``price``."""
+        """Unmet wishes of a product, one word each: ``attribute``, ``option``, ``price``."""
         lacks = ["attribute" for attribute in self.attributes if attribute not in product.attributes]
         lacks += ["option" for axis, value in self.options if value not in product.options[axis]]
         return [*lacks, "price"] if product.price > self.limit else lacks
@@ -167,12 +167,12 @@ def _drawn(draws: Draws, stock: Goods, split: str, level: GoalLevel) -> Goal | N
 
 def _wish(draws: Draws, product: Product, rivals: Sequence[Product], level: GoalLevel) -> _Wish | None:
     """Attributes that rivals lack come first; one option that a rival lacks, if that is a trap, besides common ones."""
-    known = [attribute for attribute in product.attributes if level.below or attribute in product.title]
-    if len(known) < level.attributes[0]:
+    listed = [attribute for attribute in product.attributes if level.below or attribute in product.title]
+    if len(listed) < level.attributes[0]:
         return None
-    known = some(draws, known, len(known))
-    known.sort(key=lambda attribute: all(attribute in rival.attributes for rival in rivals))
-    attributes = known[: draws.between(*level.attributes)]
+    listed = some(draws, listed, len(listed))
+    listed.sort(key=lambda attribute: all(attribute in rival.attributes for rival in rivals))
+    attributes = listed[: draws.between(*level.attributes)]
     options, count = [], min(draws.between(*level.options), len(product.options))
     for axis in some(draws, list(product.options), count):
         special = "option" in level.traps and not options
@@ -184,7 +184,7 @@ def _wish(draws: Draws, product: Product, rivals: Sequence[Product], level: Goal
 
 
 def _hard_enough(wish: _Wish, product: Product, rivals: Sequence[Product], stock: Goods, level: GoalLevel) -> bool:
-    """Whether no other product will do, three rivals lack one thing only, and the level's traps are there."""
+    """True if no other product will do, three rivals lack one thing only, and the level's traps are there."""
     if level.below and all(attribute in product.title for attribute in wish.attributes):
         return False
     near = [lacks[0] for lacks in map(wish.lacking, rivals) if len(lacks) == 1]

@@ -79,7 +79,7 @@ def goods(seed: int, size: int, kinds: int = len(KINDS)) -> Goods:
                 having[product.kind, attribute].append(product)
     order = sorted(range(count), key=lambda number: digest("shop split", seed, size, number))
     catalogue = Catalogue([product for family in families for product in family])
-    return Goods(catalogue, families, _parted(order), {key: tuple(found) for key, found in having.items()})
+    return Goods(catalogue, families, _parted(order), {key: tuple(members) for key, members in having.items()})
 
 
 def _parted(order: Sequence[int]) -> dict[str, tuple[int, ...]]:
@@ -107,7 +107,7 @@ def _codes(seed: int, size: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What rivals share."""
+    """Common properties of rivals."""
 
     kind: Kind
     head: str
@@ -143,7 +143,7 @@ def _family(draws: Draws, kind: Kind, codes: Sequence[str]) -> tuple[Product, ..
 
 
 def in_title(count: int) -> int:
-    """How many of a product's attributes its title tells; the last one stands in the description, others in features.
+    """Number of attributes in a product's title; the last one stands in the description, others in features.
 
     >>> [in_title(count) for count in (2, 3, 4, 5)]
     [1, 1, 2, 3]
@@ -165,10 +165,10 @@ def _lacking(draws: Draws, plan: _Plan) -> dict[str, tuple[str, ...]]:
     """The options with half of the values of each axis replaced by others, if there are any."""
     options = {}
     for axis, values in plan.options.items():
-        kept = some(draws, values, len(values) // 2)
+        half = some(draws, values, len(values) // 2)
         fresh = [value for value in plan.kind.axes[axis] if value not in values]
-        new = some(draws, fresh, min(len(fresh), len(values) - len(kept)))
-        options[axis] = _offered(plan.kind.axes[axis], kept + new)
+        new = some(draws, fresh, min(len(fresh), len(values) - len(half)))
+        options[axis] = _offered(plan.kind.axes[axis], half + new)
     return options
 
 

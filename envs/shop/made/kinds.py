@@ -1,4 +1,4 @@
-"""What a made shop sells: 24 kinds of goods in five departments, with the words for them.
+"""Goods of a generated shop: 24 kinds in five departments, with the words for them.
 
 Within a kind no name, attribute or value of an option passes for another under WebShop's fuzzy comparison, so that the
 lenient reward is exact here; a test holds this.

@@ -1,4 +1,4 @@
-"""How customers say what they want: twelve templates, nine for training and its held-out tasks, three kept unseen."""
+"""Customers' phrases: twelve templates, nine for training and its held-out tasks, three unseen."""
 
 from collections.abc import Sequence
 
@@ -46,12 +46,12 @@ def phrase(
     >>> phrase(Draws(1), TEMPLATES[:1], "rug", ["tufted", "shaggy"], [("color", "red")], 40)
     'get me a tufted and shaggy rug in color red, under 40 dollars.'
     """
-    said = draws.pick(_OPTIONS)
+    phrase = draws.pick(_OPTIONS)
     text = draws.pick(templates).format(
         want=draws.pick(_WANTS),
         head=head,
         traits=_listed(attributes),
-        options=" and".join(said.format(name, value) for name, value in options),
+        options=" and".join(phrase.format(name, value) for name, value in options),
         limit=draws.pick(_LIMITS).format(limit),
     )
     words = text.replace(" and, ", ", and ").split(" ")

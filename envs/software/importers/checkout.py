@@ -87,20 +87,20 @@ def read_small(path: Path, source: str, largest: int = LARGEST) -> bytes:
 def json_object(text: str | bytes, where: str, source: str) -> Mapping[str, Any]:
     """The JSON object of a text. Raises DataError."""
     try:
-        found = json.loads(text)
+        plain = json.loads(text)
     except (ValueError, RecursionError):
         raise DataError(f"{where} is not JSON: fetch {source} again") from None
-    if not isinstance(found, dict):
-        raise DataError(f"{where} holds a {type(found).__name__}, not an object: fetch {source} again")
-    return found
+    if not isinstance(plain, dict):
+        raise DataError(f"{where} holds a {type(plain).__name__}, not an object: fetch {source} again")
+    return plain
 
 
 def texts_of(row: Mapping[str, Any], names: tuple[str, ...], where: str) -> tuple[str, ...]:
     """The fields of a row, all of which must be text that a file can hold. Raises DataError."""
     for name in names:
         if not isinstance(row.get(name), str):
-            found = type(row[name]).__name__ if name in row else "missing"
-            raise DataError(f"{where}: {name} is {found}, not text: fetch the file again")
+            kind = type(row[name]).__name__ if name in row else "missing"
+            raise DataError(f"{where}: {name} is {kind}, not text: fetch the file again")
         if not row[name].isascii() and any("\ud800" <= sign <= "\udfff" for sign in row[name]):
             raise DataError(f"{where}: {name} holds half of a character: fetch the file again")
     return tuple(row[name] for name in names)

@@ -23,12 +23,12 @@ def problems_of(folder: Path) -> Sequence[Problem]:
     """One problem an exercise. Raises DataError; warns if there are not as many as there should be."""
     checkout = Checkout(folder, SOURCE, (_PRACTICE,))
     made = [_problem(checkout, name) for name in checkout.names(_PRACTICE, "[!.]*")]
-    found = [problem for problem in made if problem is not None]
-    if not found:
+    problems = [problem for problem in made if problem is not None]
+    if not problems:
         raise DataError(f"{checkout.root / _PRACTICE} has no exercises: give a checkout of {SOURCE}")
-    if len(found) != COUNT:
-        warn_of_other(checkout.root, f"{len(found)} exercises, not {COUNT}")
-    return found
+    if len(problems) != COUNT:
+        warn_of_other(checkout.root, f"{len(problems)} exercises, not {COUNT}")
+    return problems
 
 
 def _problem(checkout: Checkout, name: str) -> Problem | None:
@@ -39,18 +39,18 @@ def _problem(checkout: Checkout, name: str) -> Problem | None:
     if more or len(examples) != 1:
         raise DataError(f"{checkout.root / folder} has more than one solution file: give a checkout of {SOURCE}")
     ids = [
-        f"{test}::{found}"
+        f"{test}::{test_name}"
         for test in tests
         if test.endswith("_test.py")
-        for found in names_of_tests(checkout.text(f"{folder}/{test}"), checkout.root / folder / test)
+        for test_name in names_of_tests(checkout.text(f"{folder}/{test}"), checkout.root / folder / test)
     ]
     if (sorts := divided(EXERCISM, name, ids)) is None:
         warn_of_other(checkout.root / folder, "its tests are not those that were measured")
     fail_to_pass, pass_to_pass = sorts or (ids, ())
     if not fail_to_pass:
         return None
-    known = {solution, *tests}
-    beside = [path for path in checkout.names(folder, "[!.]*.py") if path not in known]  # what tests import
+    own_files = {solution, *tests}
+    beside = [path for path in checkout.names(folder, "[!.]*.py") if path not in own_files]  # what tests import
     return Problem(
         id=f"exercism/{name}",
         statement=_statement(checkout, folder, solution),
@@ -73,6 +73,6 @@ def _listed(config: Mapping[str, Any], where: Path) -> dict[str, list[str]]:
 
 
 def _statement(checkout: Checkout, folder: str, solution: str) -> str:
-    told = [f"{folder}/.docs/{name}" for name in _TOLD]
-    pages = [checkout.text(path).strip() for path in told if checkout.has(path)]
+    documents = [f"{folder}/.docs/{name}" for name in _TOLD]
+    pages = [checkout.text(path).strip() for path in documents if checkout.has(path)]
     return "\n\n".join([*pages, f"Fill in {solution}."])

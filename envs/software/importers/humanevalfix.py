@@ -33,14 +33,14 @@ def problems_of(file: Path) -> Sequence[Problem]:
     """One problem a row. Raises DataError; warns if the file is not the one that was verified."""
     content = read_small(file, SOURCE, _LARGEST)
     lines = [line for line in content.splitlines() if line.strip()]
-    found = [_problem(line, f"{file}, line {number}") for number, line in enumerate(lines, 1)]
-    if len({problem.id for problem in found}) < len(found):
+    problems = [_problem(line, f"{file}, line {number}") for number, line in enumerate(lines, 1)]
+    if len({problem.id for problem in problems}) < len(problems):
         raise DataError(f"{file} names a task twice: fetch {SOURCE}")
-    if not found:
+    if not problems:
         raise DataError(f"{file} is empty: fetch {SOURCE}")
     if sha256_of(content) != SHA256:
-        warn_of_other(file, f"{len(found)} rows that differ from the {COUNT} of the known file")
-    return found
+        warn_of_other(file, f"{len(problems)} rows that differ from the {COUNT} of the known file")
+    return problems
 
 
 def _problem(line: bytes, where: str) -> Problem:

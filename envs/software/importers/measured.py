@@ -1,4 +1,4 @@
-"""Which tests pass before the fix, and which are never run: measured in a container, Python 3.11 and pytest 7.2.
+"""Tests that pass before the fix, and those never run: measured in a container, Python 3.11 and pytest 7.2.
 
 Tests are told by their places in the order of ``names_of_tests``; a program that is not named has only tests that fail.
 """
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Measured(NamedTuple):
-    """What came of a program's tests before the fix.
+    """Results of a program's tests before the fix.
 
     Attributes:
         tests: how many there were.

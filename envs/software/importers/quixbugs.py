@@ -28,12 +28,12 @@ def problems_of(folder: Path) -> Sequence[Problem]:
     checkout = Checkout(folder, SOURCE, (_FAULTY, _MENDED, _TESTS, _CASES))
     beside = {path: checkout.read(path) for path in _BESIDE}
     programs = [name[len("test_") : -len(".py")] for name in checkout.names(_TESTS, "test_*.py")]
-    found = [_problem(checkout, program, beside) for program in programs]
-    if not found:
+    problems = [_problem(checkout, program, beside) for program in programs]
+    if not problems:
         raise DataError(f"{checkout.root / _TESTS} has no tests: give a checkout of {SOURCE}")
-    if len(found) != COUNT:
-        warn_of_other(checkout.root, f"{len(found)} programs with tests, not {COUNT}")
-    return found
+    if len(problems) != COUNT:
+        warn_of_other(checkout.root, f"{len(problems)} programs with tests, not {COUNT}")
+    return problems
 
 
 def _problem(checkout: Checkout, program: str, beside: dict[str, bytes]) -> Problem:

@@ -40,14 +40,14 @@ def names_of_tests(text: str, where: object, parameters: Sequence[Sequence[Any]]
 
 
 def _labels(parameters: Sequence[Sequence[Any]]) -> list[str]:
-    """What pytest calls each pair of parameters; equal names are told apart by a number after them."""
+    """Pytest's names of parameter sets; equal names get a number after them."""
     labels = [f"{_label('input_data', a, i)}-{_label('expected', b, i)}" for i, (a, b) in enumerate(parameters)]
     often, seen = Counter(labels), Counter()
-    told = []
+    names = []
     for label in labels:
-        told.append(f"{label}{seen[label]}" if often[label] > 1 else label)
+        names.append(f"{label}{seen[label]}" if often[label] > 1 else label)
         seen[label] += 1
-    return told
+    return names
 
 
 def _label(name: str, value: Any, place: int) -> str:

@@ -18,13 +18,13 @@ from manyturn.envs.users.protocol import NOTHING, Heard, User
 CURVES = {"boulware": 0.3, "linear": 1.0, "conceder": 3.0}
 DISCOUNT = 0.9  # what a turn leaves of a deal's worth
 
-_OFFERS = ("I could do this", "What about this", "My proposal", "Let me come towards you", "How does this sound")
+_OFFERS = ("I could do this", "What about this", "My proposal", "Let me meet you halfway", "How does this sound")
 _LEAVES = ("That is an insult", "We are too far apart")
 
 
 @dataclass(frozen=True)
 class Counterpart:
-    """What the counterpart of a task wants.
+    """Goal of a task's counterpart.
 
     Args:
         game: the rules.
@@ -51,7 +51,7 @@ class Counterpart:
         return 1.0
 
     def asks(self, turn: int) -> float:
-        """What terms must be worth to it at a turn of the agent, the first being 0."""
+        """Smallest worth of terms that it accepts at a turn of the agent, the first being 0."""
         gone = min(1.0, turn / max(1, self.rounds - 1)) ** (1 / self.beta)
         return self.first + (self.reserve - self.first) * gone
 
@@ -69,7 +69,7 @@ class Counterpart:
         return min(fit, key=lambda terms: (self.game.worth(self.side, terms), _distance(terms, near), terms))
 
     def best_for_other(self, turn: int) -> tuple[float, Terms]:
-        """What the agent can get at most at a turn, and the terms."""
+        """Best terms for the agent at a turn, and their worth."""
         if isinstance(self.game, PriceGame):
             terms = self.offer(turn, None)
             return self.game.worth(1 - self.side, terms), terms
@@ -120,7 +120,7 @@ class ConcessionUser(User):
         who = self._who
         move = read_move(who.game, 1 - who.side, text)
         if move is None or move.terms is None:
-            return Heard("I wait for your offer.")
+            return Heard("I am waiting for your offer.")
         if who.takes(move.terms, cue["round"]):
             return Heard(f"Agreed: {ACCEPT}.")
         self._insults += who.game.worth(who.side, move.terms) < 0

@@ -1,4 +1,4 @@
-"""What is bargained over: a price, or a split of things that two sides value differently.
+"""Subject of a bargain: a price, or a split of things that two sides value differently.
 
 Terms are plain values: a price, or how many of each kind of thing the first side gets.
 """
@@ -27,7 +27,7 @@ class Game(abc.ABC):
 
     @abc.abstractmethod
     def worth(self, side: int, terms: Terms) -> float:
-        """What terms are worth to a side; below 0 where no deal is better."""
+        """Worth of terms to a side; below 0 where no deal is better."""
 
     @abc.abstractmethod
     def offers(self) -> Sequence[Terms]:
@@ -43,7 +43,7 @@ class Game(abc.ABC):
 
     @abc.abstractmethod
     def told(self, side: int) -> str:
-        """What a side knows that the other does not."""
+        """Private facts of a side."""
 
     def other_best(self, side: int, terms: Terms) -> float:
         """The Pareto gap: what the side could have had more without the other having less."""
@@ -83,8 +83,8 @@ class PriceGame(Game):
 
     def told(self, side: int) -> str:
         if side == 0:
-            return f"You buy a {self._thing}, listed at {self.listed}. It is worth {self.most} to you."
-        return f"You sell a {self._thing}, listed at {self.listed}. It is worth {self.least} to you."
+            return f"You want to buy a {self._thing}, listed at {self.listed}. It is worth {self.most} to you."
+        return f"You want to sell a {self._thing}, listed at {self.listed}. It is worth {self.least} to you."
 
 
 class SplitGame(Game):
@@ -113,26 +113,26 @@ class SplitGame(Game):
         return ", ".join(f"{n} {thing}" for n, thing in zip(self._of(side, terms), self._things, strict=True))
 
     def read(self, side: int, words: str) -> Terms | None:
-        kept = dict.fromkeys(self._things, 0)
+        share = dict.fromkeys(self._things, 0)
         for part in re.split(r", | and ", words):
             match = re.fullmatch(r"([0-9]) ([a-z]+)", part)
-            if match is None or match[2] not in kept:
+            if match is None or match[2] not in share:
                 return None
-            kept[match[2]] = int(match[1])
-        if any(kept[thing] > count for thing, count in zip(self._things, self._counts, strict=True)):
+            share[match[2]] = int(match[1])
+        if any(share[thing] > count for thing, count in zip(self._things, self._counts, strict=True)):
             return None
-        return self._of(side, tuple(kept.values()))
+        return self._of(side, tuple(share.values()))
 
     def told(self, side: int) -> str:
         things = ", ".join(f"{count} {thing}" for count, thing in zip(self._counts, self._things, strict=True))
         worth = ", ".join(f"{thing} {value}" for thing, value in zip(self._things, self._values[side], strict=True))
-        return f"To split: {things}. Worth to you, each: {worth}."
+        return f"Items to split: {things}. Value of each item to you: {worth}."
 
     def _value(self, side: int, terms: Terms) -> float:
         return sum(v * n for v, n in zip(self._values[side], self._of(side, terms), strict=True)) / 10
 
     def _of(self, side: int, terms: Terms) -> tuple[int, ...]:
-        """What a side gets; its own inverse."""
+        """Swap the sides of a split; its own inverse."""
         assert isinstance(terms, tuple)
         return terms if side == 0 else tuple(c - n for c, n in zip(self._counts, terms, strict=True))
 

@@ -11,7 +11,7 @@ _MOVE = re.compile(r"(?:^|[\n:.!?;,]\s*)(?:(offer) ([^:.!?;\n]{1,80})|(accept|wa
 
 
 class Move(NamedTuple):
-    """What a side does; ``terms`` belong to an offer."""
+    """Move of a side; ``terms`` belong to an offer."""
 
     kind: str
     terms: Terms | None = None

@@ -24,7 +24,7 @@ _TASKS = {"train": 100_000, "validation": 10_000, "test": 10_000}
 
 @dataclass(frozen=True)
 class BargainLevel:
-    """Which curves there are, how many turns, and whether the counterpart leaves when insulted."""
+    """Level: the curves, the number of turns, and whether the counterpart leaves when insulted."""
 
     curves: tuple[str, ...]
     turns: int
@@ -112,7 +112,7 @@ class Negotiation(TalkEnv):
         return (
             f"You bargain with the assistant. {who.game.told(who.side)} {INSTRUCTIONS[self.game]} You speak first. End "
             f"each message with your move. Your first move is: offer {who.game.words(who.side, who.offer(0, None))}. "
-            f"Never accept what is worth less to you than: {who.game.words(who.side, who.offer(who.rounds, None))}."
+            f"Never accept a deal worth less to you than: {who.game.words(who.side, who.offer(who.rounds, None))}."
         )
 
     def _counterpart_of(self, task: Task) -> Counterpart:
@@ -133,7 +133,7 @@ class Negotiation(TalkEnv):
         move = read_move(self._game, self._side, action)
         if move is None or (move.kind == ACCEPT and self._standing is None):
             refused = self.unreadable if move is None else self.invalid
-            return refused(f"End with one of: offer {self._form()}, accept, walk away.")
+            return refused(f"End your message with one of these moves: offer {self._form()}, accept, walk away.")
         if move.kind == WALK:
             return self.fail("You walk away.")
         if move.kind == ACCEPT:
@@ -171,7 +171,7 @@ class Negotiation(TalkEnv):
         return pays.index(max(pays)), max(pays)
 
     def _form(self) -> str:
-        return "PRICE" if self.game == PRICE else "HOW MANY OF EACH YOU KEEP"
+        return "PRICE" if self.game == PRICE else "WHAT YOU KEEP"
 
     def admissible(self) -> list[str]:
         moves = [Move(OFFER, terms) for terms in self._game.offers()] + [Move(WALK)]
@@ -202,11 +202,11 @@ class Negotiation(TalkEnv):
 
 INSTRUCTIONS = {
     PRICE: (
-        "Agree on a price. Every turn takes 10 percent off what a deal is worth, and no deal is worth nothing. "
-        "Moves: offer PRICE, accept, walk away."
+        "Agree on a price. A deal loses 10 percent of its value every turn. Walking away is worth 0. Moves: "
+        "offer PRICE, accept, walk away."
     ),
     SPLIT: (
-        "Agree on who gets what. Every turn takes 10 percent off what a deal is worth, and no deal is worth nothing. "
+        "Agree on who gets what. A deal loses 10 percent of its value every turn. Walking away is worth 0. "
         "Moves: offer WHAT YOU KEEP, such as offer 2 books, 0 hats, 1 balls; accept; walk away."
     ),
 }
@@ -221,5 +221,5 @@ def draw_bargain(draws: Draws, game: str, level: BargainLevel) -> dict[str, Any]
 
 
 def is_worth_it(params: Mapping[str, Any], rounds: int) -> bool:
-    """Whether the counterpart will give anything that is worth a bargain."""
+    """True if the counterpart will give anything that is worth a bargain."""
     return counterpart_of(Task("", "", params), rounds).best_for_other(rounds)[0] > 0.2

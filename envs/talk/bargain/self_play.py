@@ -84,7 +84,8 @@ class SelfPlay(TextEnv):
     def respond(self, action: str) -> Turn:
         move = read_move(self._game, self._side, action)
         if move is None or (move.kind == ACCEPT and self._standing is None):
-            return (self.unreadable if move is None else self.invalid)(self._seen("End with one of the moves."))
+            refused = self.unreadable if move is None else self.invalid
+            return refused(self._seen("End your message with one of the moves."))
         if move.kind == WALK:
             return Turn("No deal.", {}, terminated=True, success=False)
         if move.kind == ACCEPT:
@@ -95,8 +96,8 @@ class SelfPlay(TextEnv):
     def _deal(self) -> Turn:
         assert self._standing is not None
         worths = [self._game.worth(side, self._standing) for side in range(2)]
-        kept = DISCOUNT ** (self._moves // 2)
-        self._paid = {name: worth * kept for name, worth in zip(self.part_names or (), worths, strict=True)}
+        discount = DISCOUNT ** (self._moves // 2)
+        self._paid = {name: worth * discount for name, worth in zip(self.part_names or (), worths, strict=True)}
         return Turn("It is a deal.", self._paid, terminated=True, success=self._is_fair(self._standing))
 
     def _seen(self, said: str) -> str:
@@ -129,7 +130,7 @@ class SelfPlay(TextEnv):
         return move_text(self._game, self._side, Move(OFFER, self._fairest()))
 
     def measures(self) -> Mapping[str, float]:
-        """What each side earned."""
+        """Earnings of each side."""
         return {name: self._paid.get(name, 0.0) for name in self.part_names or ()}
 
     def save(self) -> bytes:

@@ -43,7 +43,7 @@ class BookingDesk:
     def query_restaurants(
         self, area: Area | None = None, food: str | None = None, price: Price | None = None
     ) -> dict[str, Any]:
-        """Find restaurants; what is left out does not matter.
+        """Find restaurants. Omit a filter to accept any value.
 
         Args:
             area: part of town.
@@ -55,7 +55,7 @@ class BookingDesk:
     def query_hotels(
         self, area: Area | None = None, stars: int | None = None, price: Price | None = None
     ) -> dict[str, Any]:
-        """Find hotels; what is left out does not matter.
+        """Find hotels. Omit a filter to accept any value.
 
         Args:
             area: part of town.
@@ -65,37 +65,37 @@ class BookingDesk:
         return self._query(HOTEL, {"area": area, "stars": stars and f"{stars} stars", "price": price})
 
     def book_table(self, name: str, day: Day, time: str, people: int) -> dict[str, str]:
-        """Book a table; it replaces an earlier one.
+        """Book a table. This replaces an earlier booking.
 
         Args:
-            name: of the restaurant.
-            day: in lower case.
+            name: name of the restaurant.
+            day: day of the week, in lower case.
             time: such as 18:30.
-            people: how many.
+            people: number of people.
         """
         return self._book(RESTAURANT, name, {"day": day, "time": time, "people": f"{people} people"})
 
     def book_room(self, name: str, day: Day, nights: int, people: int) -> dict[str, str]:
-        """Book a room; it replaces an earlier one.
+        """Book a room. This replaces an earlier booking.
 
         Args:
-            name: of the hotel.
-            day: of arrival, in lower case.
-            nights: how many.
-            people: how many.
+            name: name of the hotel.
+            day: day of arrival, in lower case.
+            nights: number of nights.
+            people: number of people.
         """
         return self._book(HOTEL, name, {"day": day, "nights": f"{nights} nights", "people": f"{people} people"})
 
     def _query(self, kind: str, wanted: Mapping[str, str | int | None]) -> dict[str, Any]:
-        known = {name: str(value) for name, value in wanted.items() if value is not None}
-        found = self.town.find(kind, known)
-        self.found = [venue.name for venue in found[:SHOWN]]
-        return {"found": len(found), "first": [venue.told() for venue in found[:SHOWN]]}
+        constraints = {name: str(value) for name, value in wanted.items() if value is not None}
+        venues = self.town.find(kind, constraints)
+        self.found = [venue.name for venue in venues[:SHOWN]]
+        return {"found": len(venues), "first": [venue.told() for venue in venues[:SHOWN]]}
 
     def _book(self, kind: str, name: str, terms: Mapping[str, str]) -> dict[str, str]:
         venue = self.town.named(name, kind)
         if venue is None:
-            raise ToolError(f"no {kind} of that name: query first")
+            raise ToolError(f"there is no {kind} by that name: search first")
         if terms["day"] in venue.full:
             raise ToolError(f"{venue.name} is fully booked on {terms['day']}")
         reference = reference_of(self._key, kind, venue.name, terms)

@@ -23,9 +23,9 @@ from manyturn.envs.users.user_env import Maker
 _WANTED = tuple(dict.fromkeys(name for kind in KINDS for name in (*TRAITS[kind], *TERMS[kind])))
 _REACH = ("phone", "address")
 _RULES = (
-    "You work at a booking desk. Find out what the user wants, look it up, book it, tell the reference, and answer "
-    "what the user asks. Ask for all that a booking needs, and say so if there is nothing. Whatever is no tool call is "
-    "said to the user, who says goodbye in the end."
+    "You work at a booking desk. Find out what the user wants, look it up, book it, give the reference, and "
+    "answer the user's questions. Ask for everything that a booking needs. If there is nothing suitable, say so. "
+    "Text without a tool call goes to the user. The user says goodbye at the end."
 )
 
 
@@ -135,26 +135,28 @@ class Booking(TalkEnv):
         return self._errands[self._at]["kind"]
 
     def _due(self, errand: Mapping[str, Any]) -> dict[str, str]:
-        """What the user is to be told, and what is right."""
+        """Facts to tell the user, with their right values."""
         kind = errand["kind"]
         venue = self._desk.venue(kind)
         right = {} if venue is None else {**self._desk.booked[kind], **venue.told()}
         return {name: right.get(name, "") for name in (*errand["asked"], "reference")}
 
     def _is_booked(self, errand: Mapping[str, Any]) -> bool:
-        kind, wanted = errand["kind"], {**errand["traits"], **errand["terms"], **errand["fallback"]}
+        kind, terms = errand["kind"], {**errand["traits"], **errand["terms"], **errand["fallback"]}
         venue = self._desk.venue(kind)
         return (
             venue is not None
-            and venue.fits({name: wanted[name] for name in errand["traits"]})
-            and all(self._desk.booked[kind][term] == wanted[term] for term in TERMS[kind])
+            and venue.fits({name: terms[name] for name in errand["traits"]})
+            and all(self._desk.booked[kind][term] == terms[term] for term in TERMS[kind])
         )
 
     def progress(self) -> float:
         right = [self._is_booked(errand) for errand in self._errands]
         for errand in self._errands:
-            said = self._said[errand["kind"]]
-            right += [bool(value) and said.get(name, "") == value.lower() for name, value in self._due(errand).items()]
+            sentences = self._said[errand["kind"]]
+            right += [
+                bool(value) and sentences.get(name, "") == value.lower() for name, value in self._due(errand).items()
+            ]
         return sum(right) / len(right)
 
     def admissible(self) -> list[str]:
@@ -162,10 +164,10 @@ class Booking(TalkEnv):
         kind, heard = self._kind, self._heard[self._kind]
         able = [ask([name]) for name in (*TRAITS[kind], *TERMS[kind])]
         able += ["Sorry, there is nothing.", "Is there anything else?", query_text(kind, {}), query_text(kind, heard)]
-        found = [venue for name in self._desk.found or () if (venue := self._desk.town.named(name, kind))]
+        venues = [venue for name in self._desk.found or () if (venue := self._desk.town.named(name, kind))]
         if all(term in heard for term in TERMS[kind]):
-            able += [book_text(kind, venue.name, heard) for venue in found]
-        able += [tell({name: value}) for venue in found for name, value in venue.told().items() if name in _REACH]
+            able += [book_text(kind, venue.name, heard) for venue in venues]
+        able += [tell({name: value}) for venue in venues for name, value in venue.told().items() if name in _REACH]
         able += [tell({"reference": self._desk.booked[kind]["reference"]})] if kind in self._desk.booked else []
         return list(dict.fromkeys(able))
 
@@ -177,11 +179,11 @@ class Booking(TalkEnv):
         errand, kind, heard = self._errands[self._at], self._kind, self._heard[self._kind]
         if kind in self._desk.booked:
             return tell(self._due(errand))
-        wanted = {**errand["traits"], **errand["terms"]}
-        missing = [name for name in wanted if name not in heard]
+        terms = {**errand["traits"], **errand["terms"]}
+        missing = [name for name in terms if name not in heard]
         if missing:
             return ask(missing[:3])
-        for name, value in wanted.items():
+        for name, value in terms.items():
             if heard[name] not in (value, errand["fallback"].get(name)):
                 return f"Is the {SLOTS[name].noun} {heard[name]}?"
         traits = {name: heard[name] for name in errand["traits"]}

@@ -1,4 +1,4 @@
-"""What users want booked: constraints, terms, what they give way in, and what they want to be told."""
+"""Bookings that users want: constraints, terms, concessions, and questions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def _task(split: str, difficulty: str, number: int) -> Task:
 
 
 def _end(draws: Draws, town: Town, kind: str, level: ErrandLevel) -> dict[str, Any]:
-    """What is to be booked in the end: what the venue must have, and when and for whom."""
+    """Final booking: requirements on the venue, date and party."""
     target = draws.pick(town.venues[kind])
     traits = {trait: getattr(target, trait) for trait in TRAITS[kind]}
     constraints = draws.pick(level.constraints)
@@ -94,7 +94,7 @@ def _end(draws: Draws, town: Town, kind: str, level: ErrandLevel) -> dict[str, A
 
 
 def _errand(draws: Draws, town: Town, end: Mapping[str, Any], level: ErrandLevel) -> dict[str, Any] | None:
-    """What is wanted at first, with a fallback to what is booked in the end; None if this town makes it impossible."""
+    """First wish, with a fallback to the final booking; None if this town makes it impossible."""
     kind, traits, terms = end["kind"], dict(end["traits"]), dict(end["terms"])
     fit = town.find(kind, traits)
     if all(terms["day"] in venue.full for venue in fit):
@@ -111,11 +111,18 @@ def _errand(draws: Draws, town: Town, end: Mapping[str, Any], level: ErrandLevel
         if not full:
             return None
         fallback["day"], terms["day"] = terms["day"], draws.pick(full)
-    asked = ["phone", "address"]
-    while len(asked) > level.requests:
-        asked.pop(draws.below(len(asked)))
-    told = list(traits)[: level.told]
-    return {"kind": kind, "traits": traits, "terms": terms, "fallback": fallback, "asked": asked, "told": told}
+    questions = ["phone", "address"]
+    while len(questions) > level.requests:
+        questions.pop(draws.below(len(questions)))
+    first_traits = list(traits)[: level.told]
+    return {
+        "kind": kind,
+        "traits": traits,
+        "terms": terms,
+        "fallback": fallback,
+        "asked": questions,
+        "told": first_traits,
+    }
 
 
 def goal_of(task: Task) -> Goal:
@@ -136,15 +143,15 @@ def goal_of(task: Task) -> Goal:
 
 def in_words(task: Task) -> str:
     """The goal for a model that plays the user."""
-    said = []
+    sentences = []
     for errand in task.params["errands"]:
         facts, instead = {**errand["traits"], **errand["terms"]}, errand["fallback"]
-        give_way = f"If told that there is nothing, take instead {_listed(instead)}. " if instead else ""
-        asked = ", ".join([*errand["asked"], "reference"])
-        said.append(
-            f"You want {WISHES[errand['kind']]}: {_listed(facts)}. {give_way}You also want to be told: {asked}."
+        give_way = f"If there is nothing suitable, take instead {_listed(instead)}. " if instead else ""
+        questions = ", ".join([*errand["asked"], "reference"])
+        sentences.append(
+            f"You want {WISHES[errand['kind']]}: {_listed(facts)}. {give_way}You also want to know: {questions}."
         )
-    return "\nThen: ".join(said) + "\nIn your first message say what you want booked and one of these facts only."
+    return "\nThen: ".join(sentences) + "\nIn your first message say what you want to book and only one of these facts."
 
 
 def _listed(facts: Mapping[str, str]) -> str:

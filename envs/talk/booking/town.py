@@ -60,7 +60,7 @@ class Venue:
         return all(getattr(self, trait) == value for trait, value in wanted.items())
 
     def told(self) -> dict[str, str]:
-        """What the agent may know."""
+        """Facts that the agent may know."""
         row = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in row.items() if value and name not in ("kind", "full")}
 
@@ -75,8 +75,8 @@ class Town:
         return [venue for venue in self.venues[kind] if venue.fits(wanted)]
 
     def named(self, name: str, kind: str) -> Venue | None:
-        found = (venue for venue in self.venues[kind] if venue.name.lower() == name.strip().lower())
-        return next(found, None)
+        venues = (venue for venue in self.venues[kind] if venue.name.lower() == name.strip().lower())
+        return next(venues, None)
 
 
 @lru_cache(maxsize=256)
@@ -92,7 +92,7 @@ def town_of(key: str, size: int, reachable: bool = True, days_fill: bool = True,
     draws = Draws("town", key)
     venues = {kind: _venues(draws, kind, size, one_word) for kind in KINDS}
     left_out = ({} if reachable else {"phone": "", "address": ""}) | ({} if days_fill else {"full": ()})
-    return Town({kind: [replace(venue, **left_out) for venue in found] for kind, found in venues.items()})
+    return Town({kind: [replace(venue, **left_out) for venue in places] for kind, places in venues.items()})
 
 
 def _venues(draws: Draws, kind: str, size: int, one_word: bool) -> Sequence[Venue]:

@@ -1,4 +1,4 @@
-"""What an agent at the booking desk says and calls, in its simplest form."""
+"""Plainest words and calls of an agent at the booking desk."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,14 +27,14 @@ def tell(values: Mapping[str, str]) -> str:
 
 def query_text(kind: str, wanted: Mapping[str, str]) -> str:
     """The call that looks for venues."""
-    known: dict[str, Any] = {name: wanted[name] for name in TRAITS[kind] if name in wanted}
-    if "stars" in known:
-        known["stars"] = int(known["stars"].split()[0])
-    return call_text("query_restaurants" if kind == RESTAURANT else "query_hotels", **known)
+    constraints: dict[str, Any] = {name: wanted[name] for name in TRAITS[kind] if name in wanted}
+    if "stars" in constraints:
+        constraints["stars"] = int(constraints["stars"].split()[0])
+    return call_text("query_restaurants" if kind == RESTAURANT else "query_hotels", **constraints)
 
 
 def book_text(kind: str, name: str, terms: Mapping[str, str]) -> str:
     """The call that books a venue."""
-    known: dict[str, Any] = {term: terms[term] for term in TERMS[kind]}
-    known |= {term: int(known[term].split()[0]) for term in ("nights", "people") if term in known}
-    return call_text("book_table" if kind == RESTAURANT else "book_room", name=name, **known)
+    arguments: dict[str, Any] = {term: terms[term] for term in TERMS[kind]}
+    arguments |= {term: int(arguments[term].split()[0]) for term in ("nights", "people") if term in arguments}
+    return call_text("book_table" if kind == RESTAURANT else "book_room", name=name, **arguments)

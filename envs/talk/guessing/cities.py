@@ -48,5 +48,5 @@ def in_words(name: str, row: Mapping[str, bool | None]) -> str:
     >>> in_words("Belmar", {"coast": True, "river": None, "old": False})
     'Belmar: coast, not old'
     """
-    told = [trait if has else f"not {trait}" for trait, has in row.items() if has is not None]
-    return f"{name}: {', '.join(told)}"
+    traits = [trait if has else f"not {trait}" for trait, has in row.items() if has is not None]
+    return f"{name}: {', '.join(traits)}"

@@ -28,7 +28,7 @@ _GUESS = re.compile(r"guess (\w[\w -]{0,40})")
 
 @dataclass(frozen=True)
 class GuessingLevel:
-    """How many things it can be, and how many turns there are."""
+    """Level: the number of things and of turns."""
 
     choices: int
     turns: int
@@ -56,17 +56,17 @@ class Guessing(TalkEnv):
         """The things that it can be, with their traits."""
 
     def opening(self, task: Task) -> str:
-        """What the user says first."""
-        return f"I think of one of these: {', '.join(task.params['choices'])}."
+        """First words of the user."""
+        return f"I am thinking of one of these: {', '.join(task.params['choices'])}."
 
     def makers(self) -> Mapping[str, Maker]:
         return {"rule": Maker(NoOptions, lambda _: Oracle(self._secret_of, self.opening))}
 
     def brief(self, task: Task) -> str:
         return (
-            f"You think of {task.params['secret']}, one of: {', '.join(task.params['choices'])}. Begin with telling "
-            f"the assistant these names, and never say which you think of. Answer its questions with Yes., No. or "
-            f"I do not know.\n{self.opening(task)}"
+            f"You are thinking of {task.params['secret']}, one of: {', '.join(task.params['choices'])}. Begin by "
+            "telling the assistant these names, and never say which one it is. Answer its questions with Yes., "
+            f"No. or I do not know.\n{self.opening(task)}"
         )
 
     def _secret_of(self, task: Task) -> tuple[Table, str]:
@@ -100,13 +100,13 @@ class Guessing(TalkEnv):
         return self.go_on(heard.utterance) if traits else self.invalid(heard.utterance)
 
     def _guess(self, name: str) -> Turn:
-        known = {choice.lower(): choice for choice in self._choices}
-        if name.lower() not in known:
-            return self.invalid("That is none of them.")
-        if known[name.lower()] == self.task.params["secret"]:
+        by_name = {choice.lower(): choice for choice in self._choices}
+        if name.lower() not in by_name:
+            return self.invalid("That is not one of them.")
+        if by_name[name.lower()] == self.task.params["secret"]:
             self._gained = math.log2(len(self._left))
             self._left = [self.task.params["secret"]]
-            return self.succeed(f"Yes, {known[name.lower()]} it is.")
+            return self.succeed(f"Yes, it is {by_name[name.lower()]}.")
         return self.fail(f"No, it was {self.task.params['secret']}.")
 
     def admissible(self) -> list[str]:
@@ -169,8 +169,8 @@ class TwentyQuestions(Guessing):
     """
 
     instructions = (
-        "The user thinks of one of several things. Ask questions that can be answered with yes or no, one at a time, "
-        "such as: Is it alive? When you know it, say: guess NAME. You have one guess."
+        "The user is thinking of one of several things. Ask yes-or-no questions, one at a time, such as: Is it "
+        "alive? When you know the answer, say: guess NAME. You have one guess."
     )
     levels = {"easy": GuessingLevel(8, 8), "medium": GuessingLevel(16, 10), "hard": GuessingLevel(24, 12)}
 
@@ -222,9 +222,9 @@ class GuessCity(Guessing):
     """
 
     instructions = (
-        "The user thinks of one of several cities. The atlas tells what they are like; where it says nothing, nobody "
-        "knows. Ask questions that can be answered with yes or no, one at a time, such as: Is it on the coast? "
-        "When you know it, say: guess NAME. You have one guess."
+        "The user is thinking of one of several cities. The atlas describes them; a trait that it does not list "
+        "is unknown. Ask yes-or-no questions, one at a time, such as: Is it on the coast? When you know the "
+        "answer, say: guess NAME. You have one guess."
     )
     levels = {"easy": GuessingLevel(4, 5), "medium": GuessingLevel(8, 7), "hard": GuessingLevel(12, 8)}
 
@@ -233,7 +233,7 @@ class GuessCity(Guessing):
 
     def opening(self, task: Task) -> str:
         rows = self.table_of(task).rows
-        return "\n".join(["I think of one of these cities.", *(in_words(name, rows[name]) for name in rows)])
+        return "\n".join(["I am thinking of one of these cities.", *(in_words(name, rows[name]) for name in rows)])
 
     def tasks(self, split: str) -> Sequence[Task]:
         prefix = f"{split}/{self.difficulty}/"

@@ -11,8 +11,8 @@ from manyturn.envs.users.protocol import NOTHING, Heard, User
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 _SAID = {
-    True: ("Yes.", "Yes, it is so.", "Right."),
-    False: ("No.", "No, it is not so.", "Not at all."),
+    True: ("Yes.", "Yes, that is true.", "Right."),
+    False: ("No.", "No, that is not true.", "Not at all."),
     None: ("I do not know.", "Hard to say.", "That depends."),
 }
 _NOT_A_QUESTION = "I can only answer questions about what it is like."
@@ -42,11 +42,11 @@ class Oracle(User):
         if not traits:
             return Heard(_NOT_A_QUESTION)
         if any(sign in f" {text.lower()} " for sign in _NEGATED):
-            return Heard("Please ask without a not.")
+            return Heard("Please ask without a negation.")
         if len(traits) > 1:
             return Heard(f"Which do you mean: {traits[0].question} Or: {traits[1].question}")
-        said = _SAID[self._row[traits[0].name]]
-        return Heard(said[int(self._rng.integers(len(said)))])
+        answer = _SAID[self._row[traits[0].name]]
+        return Heard(answer[int(self._rng.integers(len(answer)))])
 
     def save(self) -> Any:
         return None

@@ -11,7 +11,7 @@ _LONGEST = 2_000  # characters of a question that are read
 
 @dataclass(frozen=True)
 class Trait:
-    """What can be asked.
+    """Questions that can be asked.
 
     Args:
         name: its key.
@@ -26,7 +26,7 @@ class Trait:
 
 @dataclass(frozen=True)
 class Table:
-    """Which thing has which traits: True, False, or None where the answer is that nobody can say."""
+    """Traits of each thing: True, False, or None where the answer is unknown."""
 
     traits: tuple[Trait, ...]
     rows: Mapping[str, Mapping[str, bool | None]]
@@ -52,7 +52,7 @@ class Table:
         return list(dict.fromkeys(self._trait_of[word] for word in self._words.findall(text)))
 
     def fitting(self, names: Iterable[str], trait: str, answer: bool) -> list[str]:
-        """Those that an answer leaves; one that may or may not have the trait stays."""
+        """Things that an answer leaves; one with an unknown trait stays."""
         return [name for name in names if self.rows[name][trait] in (answer, None)]
 
     def best_question(self, names: Sequence[str], asked: Collection[str] = ()) -> Trait | None:
@@ -62,7 +62,7 @@ class Table:
         return best if best is not None and bits[best] > 0 else None
 
     def told_apart(self, names: Sequence[str]) -> bool:
-        """Whether questions alone can single out each of them."""
+        """True if questions can single out each of them."""
         return all(
             any({self.rows[one][t.name], self.rows[two][t.name]} == {True, False} for t in self.traits)
             for place, one in enumerate(names)

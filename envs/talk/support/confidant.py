@@ -38,17 +38,17 @@ _SEEN: Mapping[str, tuple[str, ...]] = {
     "missed": ("I know, I know.", "That is not quite it.", "Maybe. I do not know."),
     "unmoved": ("Hm.", "I see.", "If you say so."),
     "repeated": ("You said that before.", "That again.", "I heard you the first time."),
-    "scattered": ("That is a lot at once.", "I cannot follow all that.", "One after the other, please."),
+    "scattered": ("That is a lot at once.", "I cannot follow all that.", "One thing at a time, please."),
     "flooded": ("You talk a great deal.", "So many words.", "I am getting tired of this speech."),
     "parroted": ("Those were my words.", "You only repeat me.", "Yes, that is what I said."),
-    "dismissed": ("That is easily said.", "Thanks for nothing.", "You do not take me seriously."),
+    "dismissed": ("That is easy to say.", "Thanks for nothing.", "You do not take me seriously."),
     "taboo": ("I told you to leave {topic} out.", "Not {topic}, please!", "Why do you bring up {topic}?"),
     "best": ("I am all right now. Thank you for everything.", "You have really helped me. Goodbye."),
     "worst": ("I should not have come. Goodbye.", "This makes it worse. I am leaving."),
 }
 _UNSEEN: Mapping[str, tuple[str, ...]] = {
     "veil": ("Do not ask me about {topic}.", "{topic} is none of your business."),
-    "met": ("You understand me.", "That is balm to me."),
+    "met": ("You understand me.", "That comforts me."),
     "helped": ("Well, that is something.", "Nice of you."),
     "missed": ("That is beside the point.", "You mean well."),
     "unmoved": ("Uh-huh.", "So?"),
@@ -76,25 +76,25 @@ class Confidant(User):
         params = task.params
         self._rng, self._unseen = rng, task.split == UNSEEN_SPLIT
         self._task = task
-        said = [PLIGHTS[params["matter"]][params["plight"]]]
+        sentences = [PLIGHTS[params["matter"]][params["plight"]]]
         if params["hints"]:
-            said += [self._say(f"hint {params['need']}"), self._say("veil", topic=params["taboo"])]
-        return " ".join(said)
+            sentences += [self._say(f"hint {params['need']}"), self._say("veil", topic=params["taboo"])]
+        return " ".join(sentences)
 
     def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
         params = self._task.params
         if cue["ends"]:
             return Heard(self._say(cue["ends"]), done=True)
-        said = self._say(cue["reaction"], topic=params["taboo"])
+        sentence = self._say(cue["reaction"], topic=params["taboo"])
         if cue["reaction"] == "missed":  # what it would rather have had shines through
-            said += " " + self._say(f"hint {params['need']}")
-        return Heard(said)
+            sentence += " " + self._say(f"hint {params['need']}")
+        return Heard(sentence)
 
     def save(self) -> Any:
         return None
 
     def load(self, state: Any) -> None:
-        """What it feels is the environment's."""
+        """Feelings belong to the environment."""
 
     def _say(self, act: str, **parts: str) -> str:
         text = _PHRASES.say(act, self._rng, self._unseen, **parts)

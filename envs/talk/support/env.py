@@ -24,7 +24,7 @@ _NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gil", "Hana", "Ida", "Jon
 
 @dataclass(frozen=True)
 class SupportLevel:
-    """Whether the first words hint at need and taboo."""
+    """Level: whether the first words hint at need and taboo."""
 
     hints: bool
 
@@ -65,8 +65,9 @@ class Support(TalkEnv):
     """
 
     instructions = (
-        "Somebody needs your support. Find out what helps: to be listened to, to get advice, or to hear that others "
-        "feel the same; say one thing at a time, about what troubles them. They may not want to talk about everything."
+        "The user needs your support. Find out what helps: listening, advice, or hearing that others feel the "
+        "same. Say one thing at a time, about the problem. There may be a topic that the user does not want to "
+        "talk about."
     )
     max_turns = 10
     splits = (*SPLITS, UNSEEN_SPLIT)
@@ -93,9 +94,9 @@ class Support(TalkEnv):
     def brief(self, task: Task) -> str:
         params = task.params
         return (
-            f"You are {params['name']} and feel bad: {PLIGHTS[params['matter']][params['plight']]} What would help is "
-            f"that the assistant would {params['need']}, but you do not say so. You do not want to talk about "
-            f"{params['taboo']}. In brackets after a message you read how it made you feel: say something that fits."
+            f"You are {params['name']} and feel bad: {PLIGHTS[params['matter']][params['plight']]} It would help "
+            f"if the assistant would {params['need']}, but you do not say so. You do not want to talk about "
+            f"{params['taboo']}. After a message, brackets say how it made you feel: reply to match."
         )
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:

@@ -1,4 +1,4 @@
-"""How what is said changes a mood from 0 to 100: the shape of SAGE's emotion score, by rules.
+"""Mood from 0 to 100 and the effect of words on it: the shape of SAGE's emotion score, by rules.
 
 After Zhang et al. 2025, "Sentient Agent as a Judge" (arXiv 2505.02847): it starts at 40, changes by at most 10 a turn,
 and the talk ends at 100, below 10, or after ten turns. There a language model feels; here a lexicon decides, so that
@@ -32,7 +32,7 @@ CHANGES: Mapping[str, int] = {
 
 
 class Reaction(NamedTuple):
-    """How something was taken, and what it did to the mood before its limits."""
+    """Reaction to a text, and its effect on the mood before the limits."""
 
     kind: str
     change: int

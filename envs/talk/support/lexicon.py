@@ -1,4 +1,4 @@
-"""What counts as listening, advising and normalising, and which topics there are: the words that the rules look for.
+"""Lexicon of listening, advising, normalising and topics: the words that the rules look for.
 
 Each line of a kind of support is a sentence with its cue between asterisks; ``{topic}`` is what it is about.
 """
@@ -18,7 +18,7 @@ _SENTENCES: Mapping[str, tuple[str, ...]] = {
         "*what was the worst* of it with {topic}?",
         "*i hear how* much {topic} weighs on you.",
         "*what went through your mind* about {topic}?",
-        "*that must be hard*, this with {topic}.",
+        "*that must be hard*, all of this with {topic}.",
         "*go on*, what else about {topic}?",
         "*i can see why* {topic} troubles you.",
     ),
@@ -26,7 +26,7 @@ _SENTENCES: Mapping[str, tuple[str, ...]] = {
         "*you could try* a small first step with {topic}.",
         "*what about asking* somebody who knows {topic}?",
         "*one thing that helps* with {topic} is a list.",
-        "*my advice is* to sleep over {topic} once.",
+        "*my advice is* to sleep on {topic}.",
         "*have you thought of* a plan for {topic}?",
         "*it may help to* write down what you want of {topic}.",
         "*i suggest* that you speak openly about {topic}.",
@@ -41,17 +41,17 @@ _SENTENCES: Mapping[str, tuple[str, ...]] = {
         "*it is normal* to struggle with {topic}.",
         "*lots of us* know this from {topic}.",
         "*that happens to* most of us with {topic}.",
-        "*nobody finds it easy*, this with {topic}.",
+        "*nobody finds it easy*, all of this with {topic}.",
         "*it is only human* to worry about {topic}.",
         "*others feel the same* about {topic}.",
-        "*there is nothing wrong with you*, {topic} is hard for all.",
+        "*there is nothing wrong with you*, {topic} is hard for everyone.",
     ),
     DISMISS: (
         "*calm down*, {topic} is nothing.",
         "*get over it*, {topic} will pass.",
         "*do not be silly* about {topic}.",
         "*others have it worse* than you with {topic}.",
-        "*it is your own fault*, this with {topic}.",
+        "*it is your own fault*, all of this with {topic}.",
     ),
 }
 CUES: Mapping[str, tuple[str, ...]] = {
@@ -87,8 +87,8 @@ def words_of(text: str) -> list[str]:
 def cues_in(words: Iterable[str]) -> dict[str, set[str]]:
     """The cues in a text, by kind."""
     text = " ".join(words)
-    found = {kind: set(pattern.findall(text)) for kind, pattern in _CUE.items()}
-    return {kind: cues for kind, cues in found.items() if cues}
+    matches = {kind: set(pattern.findall(text)) for kind, pattern in _CUE.items()}
+    return {kind: cues for kind, cues in matches.items() if cues}
 
 
 def topics_in(words: Iterable[str]) -> set[str]:

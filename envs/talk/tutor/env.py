@@ -38,7 +38,7 @@ _LAST = 300  # characters in which the command is looked for
 
 @dataclass(frozen=True)
 class LessonLevel:
-    """How many skills there are, and how many turns."""
+    """Level: the number of skills and of turns."""
 
     skills: int
     turns: int
@@ -79,8 +79,8 @@ class Tutor(TalkEnv):
     """
 
     instructions = (
-        "Teach a pupil. Each skill needs the one before it. An exercise shows whether the pupil knows a skill; an "
-        "explanation helps most right after a failed exercise. Commands, at the end of what you say: exercise SKILL, "
+        "Teach a pupil. Each skill needs the one before it. An exercise shows whether the pupil knows a skill; "
+        "an explanation helps most right after a failed exercise. End each message with a command: exercise SKILL, "
         "explain SKILL, hint (after a failed exercise), test (ends the lesson)."
     )
     splits = (*SPLITS, UNSEEN_SPLIT)
@@ -107,8 +107,8 @@ class Tutor(TalkEnv):
 
     def brief(self, task: Task) -> str:
         return (
-            f"You are a pupil and learn {task.params['subject']}: {', '.join(task.params['skills'])}. In brackets "
-            "after a message you read what happened to you: say in one sentence how that is. Begin with a greeting."
+            f"You are a pupil learning {task.params['subject']}: {', '.join(task.params['skills'])}. After a "
+            "message, brackets say what happened: comment on it in one sentence. Begin with a greeting."
         )
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
@@ -116,14 +116,14 @@ class Tutor(TalkEnv):
         self._tracer = Tracer(len(self._skills))
         self._pupil = Pupil(task.params["known"], task.params["pace"], rng)
         self._unknown = self._pupil.known.count(False)
-        said = self.meet(task)
-        return f"{said}\nSkills, in order: {', '.join(self._skills)}."
+        greeting = self.meet(task)
+        return f"{greeting}\nSkills, in order: {', '.join(self._skills)}."
 
     def reply(self, action: str) -> Turn:
         match = _COMMAND.search(action[-_LAST:].lower())
         verb, noun = (match[1] or match[3], match[2]) if match else ("", "")
         if match is None or (noun and noun not in self._skills) or (verb == "hint" and self._pupil.failed is None):
-            mend = "End with: exercise SKILL, explain SKILL, hint (after a failed exercise) or test."
+            mend = "End your message with: exercise SKILL, explain SKILL, hint (after a failed exercise) or test."
             is_last = self.turn + 1 >= self.max_turns
             return self._test(mend)._replace(understood=False) if is_last else self.invalid(mend)
         if verb == "test":
@@ -135,7 +135,7 @@ class Tutor(TalkEnv):
         return self._test(text) if last else self.go_on(text)
 
     def _teach(self, verb: str, noun: str) -> tuple[str, Mapping[str, Any]]:
-        """What is to be seen of it, and what the pupil notices."""
+        """Visible part of the exercise, and what the pupil notices."""
         if verb == "explain":
             skill = self._skills.index(noun)
             chance = rules.EXPLAINED_AFTER_FAILURE if self._pupil.failed == skill else rules.EXPLAINED
@@ -196,6 +196,6 @@ def _draw(draws: Draws, count: int) -> dict[str, Any]:
     while len(skills) > count:
         skills.pop(draws.below(len(skills)))
     while True:
-        known = [bool(draws.below(2)) for _ in range(count)]
-        if known.count(False) >= 2:
-            return {"subject": subject, "skills": skills, "known": known}
+        mastered = [bool(draws.below(2)) for _ in range(count)]
+        if mastered.count(False) >= 2:
+            return {"subject": subject, "skills": skills, "known": mastered}

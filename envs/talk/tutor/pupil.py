@@ -35,7 +35,7 @@ class Pupil:
         self._pace, self._rng = pace, rng
 
     def exercise(self, skill: int) -> bool:
-        """Whether the exercise is right; it teaches a little."""
+        """True if the exercise is solved; solving teaches a little."""
         right = self._answers(skill)
         self.failed = None if right else skill
         self._learn(skill, EXERCISED)
@@ -71,7 +71,7 @@ class Pupil:
 
 
 class Tracer:
-    """What a tutor believes of each skill, from answers alone.
+    """Belief of a tutor about each skill, from answers only.
 
     Attributes:
         belief: n probabilities that a skill is known.
@@ -82,9 +82,9 @@ class Tracer:
 
     def see(self, skill: int, right: bool) -> None:
         """Bayes' rule for an answer."""
-        known = self.belief[skill]
+        belief = self.belief[skill]
         if_known, if_not = (1 - SLIP, GUESS) if right else (SLIP, 1 - GUESS)
-        self.belief[skill] = known * if_known / (known * if_known + (1 - known) * if_not)
+        self.belief[skill] = belief * if_known / (belief * if_known + (1 - belief) * if_not)
 
     def taught(self, skill: int, chance: float) -> None:
         """A chance to learn, as far as the skills before it are believed to be known."""

@@ -1,4 +1,4 @@
-"""What the pupil says to what happens to it."""
+"""Words of the pupil about what happens to it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,8 +39,8 @@ class PupilVoice(User):
         return _PHRASES.say("hello", rng, self._unseen, subject=task.params["subject"])
 
     def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
-        said = _PHRASES.say(cue["event"], self._rng, self._unseen, skill=cue["skill"])
-        return Heard(said[0].upper() + said[1:])
+        sentence = _PHRASES.say(cue["event"], self._rng, self._unseen, skill=cue["skill"])
+        return Heard(sentence[0].upper() + sentence[1:])
 
     def save(self) -> Any:
         return None

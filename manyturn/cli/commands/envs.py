@@ -104,37 +104,6 @@ def play(env: str, *, env_args: EnvArgs = None, split: str = "train", task: str 
         sys.exit(1)
 
 
-def shop(
-    *,
-    env: str = "manyturn/Shop-v0",
-    env_args: EnvArgs = None,
-    split: str = "train",
-    seed: int = 0,
-    port: int = 0,
-) -> None:
-    """Go shopping yourself, in your own browser.
-
-    The pages are those that ShopPages shows an agent. The score comes at the end.
-
-    Parameters
-    ----------
-    env
-        A shop: its id, or FILE.py:Class.
-    env_args
-        Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
-        --env.args.difficulty hard.
-    split
-        The split that tasks are drawn from.
-    seed
-        Decides which tasks are drawn.
-    port
-        Of 127.0.0.1; 0 takes any that is free.
-    """
-    from manyturn.cli.shop import serve_shop
-
-    serve_shop(env, env_args or {}, port=port, split=split, seed=seed)
-
-
 def new_env(name: str, *, out: Path = Path("."), kind: str = "text") -> None:
     """Write an environment that works, and its test, to change into your own.
 

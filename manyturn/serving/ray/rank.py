@@ -38,7 +38,7 @@ class RayRank:
             Why it had to end before; empty where it had not.
         """
         try:
-            self._program.follow_at(self._rank, self._size, self._home is not None, address, port)
+            self._program.follow_at(self._rank, self._size, address, port, all_here=self._home is not None)
         except Exception as error:  # the driver says it, for what is printed here nobody reads
             return line_of(innermost(error))
         return ""

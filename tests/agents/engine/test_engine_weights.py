@@ -13,6 +13,8 @@ from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.engine.weights import ModuleWeights
 from manyturn.agents.play.episode import Ending
 
+pytestmark = pytest.mark.versions
+
 
 def test_damaged_weights_end_episodes_as_errors_and_the_engine_recovers(tiny, rollout):
     language = tiny()

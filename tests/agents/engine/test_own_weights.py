@@ -13,6 +13,8 @@ from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.engine.weights import ModuleWeights
 
+pytestmark = pytest.mark.versions
+
 
 def _with_adapters(language):
     language.model = get_peft_model(

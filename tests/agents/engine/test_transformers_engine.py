@@ -15,6 +15,8 @@ from manyturn.agents.play.episode import Ending
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 
+pytestmark = pytest.mark.versions
+
 
 def tokens(episodes) -> dict[EpisodeKey, list[list[int]]]:
     return {episode.key: [branch.ids for branch in episode.ledger.branches] for episode in episodes}

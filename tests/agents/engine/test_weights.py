@@ -9,6 +9,8 @@ from safetensors.torch import load_file
 
 from manyturn.agents.engine.weights import ModuleWeights
 
+pytestmark = pytest.mark.versions
+
 
 @pytest.mark.parametrize("lora", [False, True], ids=["all weights", "adapters alone"])
 def test_an_engine_gets_what_a_checkpoint_holds(tiny, tmp_path, lora):

@@ -1,4 +1,4 @@
-"""A world in which one task takes its time: each turn lasts until a file is there, or for 20 seconds."""
+"""A world in which one task takes its time: each turn lasts until a file is there, or for five minutes."""
 
 import time
 from pathlib import Path
@@ -28,7 +28,7 @@ class Waiting(mt.TextEnv):
         return "Well?"
 
     def respond(self, action):
-        for _ in range(100):
+        for _ in range(1500):
             if not self.slow or self.file.exists():
                 return self.succeed("Done.") if self.turn == 2 else self.go_on("And then?")
             time.sleep(0.2)

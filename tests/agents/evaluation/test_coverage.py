@@ -1,21 +1,11 @@
-"""Coverage: intervals that hold the truth less often than they say. The long form is benchmarks/coverage.py."""
-
-import importlib.util
-import sys
-from pathlib import Path
+"""Intervals that hold the truth less often than they promise; benchmarks.runs.interval_coverage is the long form."""
 
 import numpy as np
 import pytest
 
+from benchmarks.runs import interval_coverage as coverage
 from manyturn.agents.evaluation.seed_intervals import spread, spread_ends
 from manyturn.agents.evaluation.statistics import flip_p, interval_ends, mean_interval, paired_difference, sign_flip_p
-
-_FILE = Path(__file__).parents[3] / "benchmarks" / "coverage.py"
-sys.path.append(str(_FILE.parent))  # last: its name is also that of a package
-_spec = importlib.util.spec_from_file_location("coverage_benchmark", _FILE)
-assert _spec is not None and _spec.loader is not None
-coverage = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(coverage)
 
 HARD = "Beta(0.6, 0.9)"
 # Three standard errors of a share from so many simulations.

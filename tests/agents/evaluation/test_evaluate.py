@@ -7,7 +7,6 @@ import itertools
 import json
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -29,6 +28,8 @@ from manyturn.envs.contract.environments import register
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import open_seats
+
+pytestmark = pytest.mark.versions
 
 MAZE = "manyturn/Maze-v0"
 
@@ -79,10 +80,8 @@ def whole(tmp_path_factory):
     return play(out), out
 
 
-def test_the_expert_always_succeeds_and_a_thousand_episodes_take_seconds(tmp_path):
-    began = time.monotonic()
+def test_the_expert_succeeds_in_each_of_a_thousand_episodes(tmp_path):
     found = play(tmp_path, tasks=250, noise=0, repeats=4, limit=16)
-    assert time.monotonic() - began < 20
     summary = found.summary
     assert summary["n_episodes"] == found.played == 1000 and summary["success"]["mean"] == 1
     assert summary["success"]["ci_low"] < 0.99 and summary["success"]["n_tasks"] == 250

@@ -20,6 +20,8 @@ from manyturn.envs.classics.maze import Maze
 from manyturn.envs.contract.panel import PanelError, make_panel
 from manyturn.envs.hosting.seats import open_seats
 
+pytestmark = pytest.mark.versions
+
 MAZE = "manyturn/Maze-v0"
 
 

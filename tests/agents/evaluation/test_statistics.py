@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from manyturn.agents.evaluation import statistics
 from manyturn.agents.evaluation.statistics import mean_interval, paired_difference, pass_at_k, pass_hat_k, sign_flip_p
 
+pytestmark = pytest.mark.versions
+
 outcomes = st.dictionaries(st.text(max_size=3), st.lists(st.booleans(), min_size=1, max_size=6), min_size=2, max_size=8)
 
 

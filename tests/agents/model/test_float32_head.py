@@ -19,6 +19,8 @@ from manyturn.trainers.learn.passes import token_scores
 from manyturn.trainers.learn.passes.forward import read
 from manyturn.trainers.learn.passes.samples import Sample
 
+pytestmark = pytest.mark.versions
+
 CPU = torch.device("cpu")
 
 

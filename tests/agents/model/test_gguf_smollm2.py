@@ -14,7 +14,7 @@ from manyturn.agents.text.contexts.whole import WholeConfig, WholeConversation
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.host import Host
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.versions, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ from manyturn.agents.model.model_config import ModelError
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.recipe.config import configure
 
+pytestmark = pytest.mark.versions
+
 CPU = torch.device("cpu")
 SMALL = {
     "vocab_size": 64,

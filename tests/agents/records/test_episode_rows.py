@@ -31,6 +31,8 @@ from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import open_seats
 
+pytestmark = pytest.mark.versions
+
 
 @pytest.fixture(scope="module")
 def played():

@@ -8,6 +8,8 @@ from manyturn.agents.text.contexts.whole import WholeConfig, WholeConversation
 from manyturn.agents.text.contexts.window import Window, WindowConfig
 from manyturn.agents.text.template import ChatTemplate, TemplateError
 
+pytestmark = pytest.mark.versions
+
 CHATML = (
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' + '\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"

@@ -5,6 +5,8 @@ import pytest
 from manyturn.agents.trajectories.conversation import of_exchanges
 from manyturn.agents.trajectories.formats import hub
 
+pytestmark = pytest.mark.versions
+
 
 @pytest.mark.parametrize("name", ["a|b`![x](http://e)", "a\n\n# b", "a: [b"])
 def test_a_card_shows_a_hostile_name_as_text(name, tmp_path):

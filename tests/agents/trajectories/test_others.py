@@ -10,6 +10,8 @@ from manyturn.agents.trajectories.folder import write_folder
 from manyturn.agents.trajectories.formats import chat, preferences
 from manyturn.agents.trajectories.trajectory import TrajectoryError
 
+pytestmark = pytest.mark.versions
+
 CALL = {"function": {"name": "look", "arguments": '{"at": "box"}'}}
 CHAT = [
     {"role": "system", "content": "Rules."},

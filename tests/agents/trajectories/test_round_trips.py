@@ -20,6 +20,8 @@ from manyturn.agents.trajectories.formats import atif, hub, training_trace
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, from_plain, to_plain
 from manyturn.envs.contract.task import Task
 
+pytestmark = pytest.mark.versions
+
 
 def same(one: Trajectory, other: Trajectory) -> None:
     assert canonical(to_plain(one)) == canonical(to_plain(other))

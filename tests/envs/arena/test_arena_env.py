@@ -21,6 +21,8 @@ from textarena.envs.registration import ENV_REGISTRY
 
 from manyturn.envs.arena.games import FIXED, READ, refusal
 
+pytestmark = pytest.mark.versions
+
 MOVES = {
     "2048": ("[up]", "[left]", "[down]", "[right]"),
     "Bandit": ("[red]", "[blue]"),

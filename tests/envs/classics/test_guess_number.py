@@ -17,7 +17,7 @@ def begun(low: int = 5, high: int = 19, secret: int = 8) -> GuessNumber:
 
 def test_answers_are_true_and_only_the_secret_pays():
     env = begun()
-    assert env.observation == "I think of a number from 5 to 19."
+    assert env.observation == "I am thinking of a number from 5 to 19."
     assert env.step("guess 7")[:4] == ("7 is too low.", 0.0, False, False)
     assert env.step("guess 9")[:4] == ("9 is too high.", 0.0, False, False)
     text, reward, terminated, truncated, info = env.step("guess 8")

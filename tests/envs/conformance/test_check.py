@@ -9,6 +9,8 @@ from manyturn.envs.conformance.check import NAMES, Finding, Report, check, exami
 from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv, make
 from manyturn.envs.hosting import errand
 
+pytestmark = pytest.mark.versions
+
 BROKEN = Path(__file__).parents[1] / "broken.py"
 FAULTY = Path(__file__).parents[1] / "faulty.py"
 MISTAKES = FAULTY.with_name("mistakes.py")

@@ -4,6 +4,8 @@ import pytest
 
 from manyturn.envs.contract.durable import clear_leftovers, replace_text
 
+pytestmark = pytest.mark.versions
+
 
 def test_a_writer_that_fails_leaves_the_old_text_and_nothing_beside_it(tmp_path):
     file = tmp_path / "a.txt"

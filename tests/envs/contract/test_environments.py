@@ -10,6 +10,8 @@ import manyturn
 from manyturn.envs.contract.environments import NeedsSetup, UnknownEnv, env_ids, make, register
 from manyturn.envs.contract.text_env import TextEnv
 
+pytestmark = pytest.mark.versions
+
 
 def test_a_misspelt_id_names_the_nearest():
     with pytest.raises(UnknownEnv, match="did you mean manyturn/GuessNumber-v0"):

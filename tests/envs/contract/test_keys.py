@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from manyturn.envs.contract.keys import digest, generator, seed_of
 
+pytestmark = pytest.mark.versions
+
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),

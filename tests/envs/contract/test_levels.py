@@ -8,6 +8,8 @@ from gymnasium.envs.registration import load_env_creator
 from manyturn.envs.contract.environments import arguments_of, env_ids, make, spec_of
 from manyturn.envs.contract.text_env import TextEnv
 
+pytestmark = pytest.mark.versions
+
 STRANGER = """
 from dataclasses import dataclass
 import manyturn as mt

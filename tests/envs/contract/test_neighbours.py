@@ -9,6 +9,8 @@ import pytest
 from manyturn.envs.contract.environments import load_file
 from manyturn.envs.contract.neighbours import NamesakeError, source_files
 
+pytestmark = pytest.mark.versions
+
 ROOMS = """
 import manyturn as mt
 

@@ -11,6 +11,8 @@ from manyturn.envs.contract.durable import replace_file, replace_text
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel, overlap
 from manyturn.envs.contract.task import Task
 
+pytestmark = pytest.mark.versions
+
 MAZE = "manyturn/Maze-v0"
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import plugin_package
 import pytest
 
+pytestmark = pytest.mark.versions
+
 BROKEN = {
     "lacks a package": ("import no_such_package\n", "ModuleNotFoundError: No module named 'no_such_package'"),
     "raises": ("1 / 0\n", "ZeroDivisionError: division by zero"),

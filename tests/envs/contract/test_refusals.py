@@ -10,6 +10,8 @@ from manyturn.envs.contract import refusals
 from manyturn.envs.contract.options import UNFINISHED, ConfigError, OnlyWith, Options
 from manyturn.envs.contract.refusals import options_in, refuse_idle, refuse_unfit
 
+pytestmark = pytest.mark.versions
+
 
 class Retry(Options):
     times: int = 0

@@ -13,6 +13,8 @@ import pytest
 from manyturn.envs.contract import registry
 from manyturn.envs.contract.registry import Named, Registry
 
+pytestmark = pytest.mark.versions
+
 ROUND = """
 from typing import Literal
 from manyturn.envs.contract.registry import Named, Registry

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from manyturn.envs.contract.space import TextSpace
 
+pytestmark = pytest.mark.versions
+
 
 @given(st.text())
 def test_every_text_is_contained(text):

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from manyturn.envs.contract.task import GeneratedTasks, Task, split_of
 
+pytestmark = pytest.mark.versions
+
 
 def tasks(size: int = 10) -> GeneratedTasks:
     return GeneratedTasks(lambda i: Task(f"train/{i}", "train", {"n": i}), size, "train/")

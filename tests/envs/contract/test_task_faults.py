@@ -1,7 +1,11 @@
 """Tasks in two splits, or two under one id, must be found before a training rests on them."""
 
+import pytest
+
 from manyturn.envs.contract.task import GeneratedTasks, Task
 from manyturn.envs.contract.task_faults import id_fault, looked_at, overlap_fault
+
+pytestmark = pytest.mark.versions
 
 
 def generated(split: str, first: int, size: int = 10**6) -> GeneratedTasks:

@@ -14,6 +14,8 @@ from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.turn import ContractError
 
+pytestmark = pytest.mark.versions
+
 HERE = Path(__file__).parents[1]
 ACTIONS = st.lists(st.sampled_from(["look", "", "é🙂", "win", *"0123456789"]), max_size=8)
 

@@ -3,7 +3,6 @@
 import asyncio
 import math
 import signal
-import time
 from collections.abc import Callable
 from datetime import date
 from importlib.util import find_spec
@@ -28,43 +27,50 @@ from manyturn.envs.hosting.seats import InlineSeats, Seats
 from manyturn.envs.hosting.wire import step_to_wire
 from manyturn.envs.hosting.worker import WorkerError
 
+pytestmark = pytest.mark.versions
+
 FILE = Path(__file__).parents[1] / "faulty.py"
 FAULTY = f"{FILE}:Faulty"
 MAZE = "manyturn/Maze-v0"
 ACTIONS = ("look", "  ", "naïve 🙂 \ud83d\ude00 \udcff\n\u2028", "x" * 100_000, "big 10", "win")
-TURNS: list[int] = []  # that were begun, of whichever episode
 SLOW = ("look", "sleep 0.01", "  ", "sleep 0.02", "go", "win")
 
 
 def seats_at(*urls: str, env: str = FAULTY, limit: int = 4, wait: float = 60.0, **options: Any) -> HostedSeats:
-    wrappers = [{"name": "invalid_penalty", "coef": 0.5}]
+    wrappers = [{"name": "turn_cost", "cost": 0.5}]
     return HostedSeats(env, None, wrappers, limit, Hosts(urls, wait=wait, **options))
 
 
-async def play(seats: Seats, number: int, actions=ACTIONS) -> list[Answer]:
+class Halt:
+    """Stops the first episodes, one for each seat, after two turns, until all stand there and the test has acted."""
+
+    def __init__(self, episodes: int):
+        self.episodes, self.reached, self.over = episodes, asyncio.Barrier(episodes + 1), asyncio.Event()
+
+    async def halt(self, number: int, turn: int) -> None:
+        if number < self.episodes and turn == 2:
+            await self.reached.wait()
+            await self.over.wait()
+
+
+async def play(seats: Seats, number: int, actions=ACTIONS, halt: Halt | None = None) -> list[Answer]:
     async with seats.take() as seat:
         steps = [await seat.reset(seats.tasks("train")[number], seed=number * 7)]
-        for action in actions:
+        for turn, action in enumerate(actions):
+            if halt is not None:
+                await halt.halt(number, turn)
             assert await seat.expert() == "win"
-            TURNS.append(number)
             steps.append(await seat.step(action))
         return steps
 
 
-async def play_all(seats: Seats, count: int = 12, actions=ACTIONS) -> list[list[Answer]]:
-    return await asyncio.gather(*(play(seats, number, actions) for number in range(count)))
-
-
-async def some_turns(seats: int = 4) -> None:
-    """Wait until more turns have been played, and each of the first episodes, one for each seat, has had one."""
-    before = len(TURNS)
-    while len(TURNS) < before + 10 or not {*range(seats)} <= {*TURNS[before:]}:
-        await asyncio.sleep(0.001)
+async def play_all(seats: Seats, count: int = 12, actions=ACTIONS, halt: Halt | None = None) -> list[list[Answer]]:
+    return await asyncio.gather(*(play(seats, number, actions, halt) for number in range(count)))
 
 
 def undisturbed(count: int = 12, actions=ACTIONS) -> list[list[Answer]]:
     async def here():
-        async with InlineSeats(FAULTY, None, [{"name": "invalid_penalty", "coef": 0.5}], limit=3) as seats:
+        async with InlineSeats(FAULTY, None, [{"name": "turn_cost", "cost": 0.5}], limit=3) as seats:
             return await play_all(seats, count, actions)
 
     return asyncio.run(here())
@@ -88,10 +94,12 @@ def test_a_killed_host_changes_no_episode_and_one_that_comes_back_is_used():
 
         async def play_on():
             async with seats_at(*(one.url for one in hosts), limit=6) as seats:
-                playing = asyncio.create_task(play_all(seats, 12, SLOW))
-                await some_turns(6)
+                halt = Halt(6)
+                playing = asyncio.create_task(play_all(seats, 12, SLOW, halt))
+                await halt.reached.wait()
                 workers.extend(psutil.Process(hosts[0].process.pid).children(recursive=True))
                 hosts[0].kill()
+                halt.over.set()
                 found, lost = await playing, seats.figures()
                 hosts.append(HostProcess(FAULTY, "--workers", "1", port=hosts[0].port))
                 assert await asyncio.to_thread(lambda: hosts[2].url) == hosts[0].url
@@ -102,18 +110,19 @@ def test_a_killed_host_changes_no_episode_and_one_that_comes_back_is_used():
         found, lost, again = asyncio.run(play_on())
         assert found == again == undisturbed(12, SLOW)
         assert lost["moved_episodes"] and lost["lost_hosts"] == 1
-    psutil.wait_procs(workers, 5)
-    assert workers and not any(worker.is_running() for worker in workers)
+    assert workers and not psutil.wait_procs(workers, 60)[1]
 
 
 def test_a_host_that_stands_still_is_left_and_its_late_answers_reach_nobody():
     with host_processes(2, FAULTY, "--workers", "0") as hosts:
 
         async def play_on():
-            async with seats_at(*(one.url for one in hosts), silence=0.6) as seats:
-                playing = asyncio.create_task(play_all(seats, 8, SLOW))
-                await some_turns()
+            async with seats_at(*(one.url for one in hosts), silence=1.0) as seats:
+                halt = Halt(4)
+                playing = asyncio.create_task(play_all(seats, 8, SLOW, halt))
+                await halt.reached.wait()
                 hosts[0].kill(signal.SIGSTOP)
+                halt.over.set()
                 found = await playing
                 hosts[0].kill(signal.SIGCONT)
                 return found, await play_all(seats, 8, SLOW), seats.figures()["moved_episodes"]
@@ -132,13 +141,14 @@ def test_a_torn_or_stuck_connection_loses_nothing(harm):
                 if faults and wire.passed > faults[0]:
                     faults.pop(0)
                     getattr(wire, harm)()
-                    asyncio.get_running_loop().call_later(0.6, wire.flow)
 
-            async with seats_at(wire.url, silence=0.4) as seats:
+            wire.joined = wire.flow  # the driver has given up the connection that was held, and made another
+
+            async with seats_at(wire.url, silence=1.0) as seats:
                 wire.watch = harm_now
                 found = await play_all(seats, 4, ("look", "x" * 20_000, "win"))
                 moved = seats.figures()["moved_episodes"]
-                wire.watch = lambda: None
+                wire.watch = wire.joined = lambda: None
             assert moved and not faults
             return found
 
@@ -314,10 +324,8 @@ def test_the_next_run_finds_the_host_as_if_nobody_had_been_there():
 
 def test_hosts_without_room_for_what_is_to_be_open_are_refused_at_once():
     async def crowd():
-        async with hosting(2, env=FAULTY, limit=3) as urls, seats_at(*urls, limit=7):
+        async with hosting(2, env=FAULTY, limit=3) as urls, seats_at(*urls, limit=7, wait=3600.0):
             pass
 
-    began = time.monotonic()
     with pytest.raises(HostRefused, match=r"7 episodes .* hosts hold 6: .*concurrency = 6"):
         asyncio.run(crowd())
-    assert time.monotonic() - began < 5

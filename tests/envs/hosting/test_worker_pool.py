@@ -18,7 +18,7 @@ GROWTH = {"memory_mb": "hoard 130", "files": "open 50", "threads": "threads 25",
 
 
 async def until(condition) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.01)
 

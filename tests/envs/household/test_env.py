@@ -13,6 +13,8 @@ from manyturn.envs.contract.keys import generator
 from manyturn.envs.household.env import Household
 from manyturn.envs.household.layouts import LEVELS
 
+pytestmark = pytest.mark.versions
+
 register_all()
 ODD = [
     "",

@@ -12,6 +12,8 @@ from manyturn.envs.household.problem import bits
 from manyturn.envs.household.text import GRAMMARS
 from manyturn.envs.household.world import Tables, World
 
+pytestmark = pytest.mark.versions
+
 CASES = [(level, kind) for level in LEVELS for kind in LEVELS[level].kinds]
 
 

@@ -12,6 +12,8 @@ from manyturn.envs.household.text import GRAMMARS
 from manyturn.envs.household.things import OPENABLE
 from manyturn.envs.household.world import Tables, World
 
+pytestmark = pytest.mark.versions
+
 TASK_IDS = st.builds(
     lambda split, level, number: f"{split}/{level}/{number}",
     st.sampled_from(list(SIZES)),

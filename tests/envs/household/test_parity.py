@@ -17,6 +17,8 @@ from manyturn.envs.household.pddl import load_game
 from manyturn.envs.household.text import GRAMMARS
 from manyturn.envs.household.world import Tables, World
 
+pytestmark = pytest.mark.versions
+
 FOLDER = DATA / "alfworld-parity"
 TRANSCRIPTS = FOLDER / "transcripts.json.gz"
 

@@ -14,6 +14,8 @@ from manyturn.envs.household.problem import Problem
 from manyturn.envs.household.text import GRAMMARS
 from manyturn.envs.household.world import Tables, World
 
+pytestmark = pytest.mark.versions
+
 LEVELS = st.sampled_from(["tiny", "easy", "medium", "hard"])
 
 

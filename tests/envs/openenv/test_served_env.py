@@ -27,6 +27,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Response
 from websockets.sync.server import serve
 
+pytestmark = pytest.mark.versions
+
 TOKEN = "0123456789abcdef-a-token"
 TEXT = {"type": "string"}
 SCHEMA = {
@@ -231,7 +233,7 @@ def test_what_is_no_action_for_the_server_costs_a_turn_and_no_episode():
         for action in ("go", "[1]", "\ud83d", '{"x": "1"}'):  # the last one is for the server to refuse
             found = host.step(action)
             assert (found.reward, found.format_valid, found.ended) == (0.0, False, False)
-            assert found.observation.startswith("That is no action: ")
+            assert found.observation.startswith("That is not an action: ")
         assert host.step('```json\n{"x": "1", "y": "2"}\n```').reward == 1.0
 
 

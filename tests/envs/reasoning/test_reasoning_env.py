@@ -19,6 +19,8 @@ from reasoning_gym.factory import DATASETS
 
 from manyturn.envs.reasoning.datasets import READ, refusal
 
+pytestmark = pytest.mark.versions
+
 FEW = ("count_bits", "shortest_path")
 RUN = "__import__('os').system('touch RAN')"
 HOSTILE = (

@@ -5,9 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.turn_reward import wrap
 from manyturn.envs.shop.made.env import Shop
 from manyturn.envs.shop.made.errands import LEVELS
 from manyturn.envs.shop.made.shaping import PARTS
@@ -129,14 +127,6 @@ def test_a_snapshot_continues_as_if_nothing_had_happened(
     assert fresh.snapshot() == data
     if not (record and record[-1][2]):
         assert play(fresh, after) == play(env, after)
-
-
-def test_turn_level_parts_can_be_named_in_a_recipe() -> None:
-    with pytest.raises(ValueError, match="part_weights names 'found'"):
-        wrap(make(ID, products=50), [{"name": "part_weights", "weights": {"found": 0.0}}])
-    env = wrap(make(ID, products=50, rewards="shaped"), [{"name": "part_weights", "weights": {"found": 0.0}}])
-    env.reset(seed=0)
-    assert env.step(env.unwrapped.expert())[-1]["reward_parts"] == {"found": 0.0}
 
 
 def test_two_instances_share_one_catalogue() -> None:

@@ -189,9 +189,3 @@ def test_a_fork_has_a_site_of_its_own_and_its_parent_keeps_its(env):
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
     assert ask(f"{address}0")[0] == 200
-
-
-def test_a_door_gives_each_who_comes_a_visit_of_their_own(site, env):
-    door = site.door(lambda address: Visit(env, address))
-    found = {ask(door)[1]["location"] for _ in range(3)}
-    assert len(found) == 3 and all(ask(address)[0] == 200 for address in found)

@@ -80,9 +80,9 @@ def test_edit_replaces_what_stands_exactly_once(tools: Tools) -> None:
     assert "5      return a + b" in tools.edit("calc/core.py", "a - b", "a + b")
     assert tools.touched
     for old, why in [
-        ("a - b", "is not there"),
-        ("return", "is there 3 times"),
-        ("\n\n", "is there 6 times"),
+        ("a - b", "does not occur"),
+        ("return", "occurs 3 times"),
+        ("\n\n", "occurs 6 times"),
         ("a + b", "are the same"),
     ]:
         with pytest.raises(ToolError, match=why):

@@ -131,7 +131,7 @@ def test_a_full_day_and_an_unknown_venue_are_refused_and_book_nothing():
     venue = next(v for v in env._desk.town.venues["restaurant"] if v.full)
     terms = {"day": venue.full[0], "time": "18:00", "people": "2 people"}
     assert "fully booked" in env.step(book_text("restaurant", venue.name, terms))[0]
-    assert "query first" in env.step(book_text("restaurant", "Nowhere", terms))[0]
+    assert "search first" in env.step(book_text("restaurant", "Nowhere", terms))[0]
     assert env._desk.booked == {}
 
 

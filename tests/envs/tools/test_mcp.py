@@ -19,6 +19,8 @@ if find_spec("mcp") is None:
 
 from manyturn.envs.tools.mcp import McpError, McpServer, Mounted
 
+pytestmark = pytest.mark.versions
+
 COMMAND = (sys.executable, str(Path(__file__).parent / "mcp_server.py"))
 
 

@@ -1,9 +1,12 @@
 """Tools named in instructions must come out of them unchanged."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.tools.told import taken_out, told
+
+pytestmark = pytest.mark.versions
 
 SCHEMA = st.builds(
     lambda name, text: {"type": "function", "function": {"name": name, "description": text, "parameters": {}}},

@@ -13,6 +13,8 @@ from manyturn.envs.tools.calls import BadCall, call_text, calls_text, is_call, r
 from manyturn.envs.tools.tool import BadArguments, Tool, ToolError
 from manyturn.envs.tools.toolset import ToolFault, Toolset
 
+pytestmark = pytest.mark.versions
+
 
 class Shelf:
     """Books by number, as tools."""
@@ -100,21 +102,24 @@ def test_whatever_is_written_is_answered_with_text_and_soon(action: str) -> None
         ('{"name": "put", "arguments": {"number": true, "title": "a"}}', "'number': Input should be a valid integer"),
         ('{"name": "drop", "arguments": {"number": 1, "why": "ugly"}}', "'why': Input should be 'old' or 'torn'"),
         ('{"name": "put", "arguments": {"number": 1, "title": "a"}', "not valid JSON (Expecting ',' delimiter"),
-        ('{"name": "put", "arguments": {"number": 1, "number": 2, "title": "a"}}', "'number' stands twice"),
+        ('{"name": "put", "arguments": {"number": 1, "number": 2, "title": "a"}}', "'number' appears twice"),
         (
             '{"name": "borrow", "arguments": {"until": "2024-02-30", "weeks": 1, "tags": []}}',
             "'until': Input should be",
         ),
-        ('{"name": "borrow", "arguments": {"until": "2024-02-03", "weeks": NaN, "tags": []}}', "NaN is no JSON number"),
+        (
+            '{"name": "borrow", "arguments": {"until": "2024-02-03", "weeks": NaN, "tags": []}}',
+            "NaN is not a JSON number",
+        ),
         ('{"name": "borrow", "arguments": {"until": "2024-02-03", "weeks": 1e999, "tags": []}}', "too large"),
         ('{"name": "put", "arguments": {"number": 9223372036854775808, "title": "a"}}', "at most 64 bits"),
         ('{"name": "look", "parameters": {}}', "leave out 'parameters', add 'arguments'"),
         ('{"name": "look", "arguments": []}', "the arguments are an object"),
-        (calls_text([("look", {})] * 17), "17 calls at once: write from 1 to 16"),
-        ("[]", "0 calls at once"),
-        ("Let me look.", 'this is no tool call: write {"name": TOOL, "arguments": {...}}'),
-        ('He said {"name": "look", "arguments": {}}', "this is no tool call"),
-        (json.dumps(call_text("look")), "this is no tool call"),
+        (calls_text([("look", {})] * 17), "17 calls in one turn: write 1 to 16"),
+        ("[]", "0 calls in one turn"),
+        ("Let me look.", 'this is not a tool call: write {"name": TOOL, "arguments": {...}}'),
+        ('He said {"name": "look", "arguments": {}}', "not a tool call"),
+        (json.dumps(call_text("look")), "not a tool call"),
     ],
 )
 def test_an_error_names_the_mend_and_runs_nothing(action: str, told: str) -> None:

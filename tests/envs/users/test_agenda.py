@@ -1,7 +1,6 @@
 """The agenda user: it tells what it is asked and nothing else, whatever the agent writes."""
 
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -173,8 +172,7 @@ def test_what_an_agent_says_is_understood(text, acts):
     assert [(act.kind, act.slot) for act in understand(text, SLOTS, {})] == acts
 
 
-@pytest.mark.parametrize("text", ["what " * 40_000, "." * 200_000, "a.b" * 60_000, "is it north? " * 20_000])
-def test_a_flood_of_words_is_read_in_no_time(text):
-    start = time.perf_counter()
-    understand(text, SLOTS, GOAL.facts)
-    assert time.perf_counter() - start < 0.5
+@pytest.mark.timeout(60)  # seconds that hours of a quadratic search would not fit into
+@pytest.mark.parametrize("text", ["what ", ".", "a.b", "is it north? "])
+def test_the_time_for_a_flood_of_words_grows_no_faster_than_the_flood(text):
+    understand(text * 300_000, SLOTS, GOAL.facts)

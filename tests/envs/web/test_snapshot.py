@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from manyturn.envs.web.snapshot import SCREEN, SnapshotError, read
 
+pytestmark = pytest.mark.versions
+
 TREE = """\
 - main [ref=e2]:
   - heading "Shop" [level=1] [ref=e3]

@@ -17,6 +17,8 @@ from manyturn.envs.web.reader import Action, PageReader, parse
 from manyturn.envs.web.snapshot import read
 from manyturn.envs.web.tab import Tab
 
+pytestmark = pytest.mark.versions
+
 HOSTILE = """<!doctype html><title>t</title>
 <link rel="stylesheet" href="ELSEWHERE/style.css"><link rel="preconnect" href="ELSEWHERE">
 <link rel="prefetch" href="ELSEWHERE/prefetch"><link rel="icon" href="ELSEWHERE/icon">
@@ -146,13 +148,13 @@ def test_a_field_a_list_and_what_is_disabled(chromium):
     assert reader.act("type[5] a\nb") is None and ": a b" in reader.text
     for action, told in {
         "select[2] XL": "no such option",
-        "type[2] L": "no field",
+        "type[2] L": "not a text field",
         "click[3]": "disabled",
-        "click[6]": "no [6] here",
+        "click[6]": "no element [6]",
         "back": "no page to go back to",
-        "scroll[up]": "does not go on",
-        "type[1] " + "x" * 2001: "At most 2000 characters",
-        "Click[1]": "no command",
+        "scroll[up]": "does not scroll",
+        "type[1] " + "x" * 2001: "at most 2000 characters",
+        "Click[1]": "not a command",
     }.items():
         assert told in reader.act(action), action
     tab.close()
@@ -180,10 +182,10 @@ def test_commands_are_read_as_the_instructions_say(text, action):
     assert parse(text) == action
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "type[1" * 9_000, "click[" + "1" * 90_000 + "]", "type[1] " * 9_000])
-def test_a_long_answer_takes_no_time(text):
-    start = time.process_time()
-    assert parse(text) is None and time.process_time() - start < 0.5
+@pytest.mark.timeout(60)  # seconds that hours of a quadratic search would not fit into
+@pytest.mark.parametrize("text", ["[" * 10**6, "type[1" * 10**6, "click[" + "1" * 10**6 + "]", "type[1] " * 10**6])
+def test_the_time_for_a_long_answer_grows_no_faster_than_the_answer(text):
+    assert parse(text) is None
 
 
 def test_without_a_browser_the_mend_is_named(monkeypatch):

@@ -190,12 +190,12 @@ def test_an_episode_that_is_lost_has_no_reward(env, harm, exported):
 
 
 def test_an_episode_that_our_recipe_ended_has_no_reward(exported):
-    wrappers = '[{name = "turn_cost", cost = 0.5}, {name = "part_weights", weights = {noize = 2.0}}]'
+    wrappers = '[{name = "turn_cost", cost = 0.5}, {name = "turn_cost", cost = 0.1}]'
     made = exported(FAULTY, "--env.wrappers", wrappers)
     starts = [Host(made.world.name).reset(task, episode_seed(task)).observation for task in made.world.tasks("test")]
     trainer = made.trainer({first: ["say", "win"] for first in starts})
     trainer._generate_and_score_completions(made.rows)
-    assert all("part_weights names 'noize'" in made.heard[first][-1][-1] for first in starts)
+    assert all("'turn' already" in made.heard[first][-1][-1] for first in starts)
     assert [one.get_reward() for one in trainer.environments] == [None] * 3
 
 

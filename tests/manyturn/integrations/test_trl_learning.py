@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from needs_host import host  # pyright: ignore[reportMissingImports]
 
-BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "trl_maze.py"
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.slow
@@ -16,7 +16,8 @@ BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "trl_maze.py"
 def test_success_in_held_out_mazes_rises_on_each_seed_while_trl_learns_from_gigpo_for_each_token(tmp_path):
     host("trl")
     out = tmp_path / "trl_maze.json"
-    subprocess.run([sys.executable, str(BENCHMARK), "--seeds", "2", "--out", str(out)], check=True)
+    command = [sys.executable, "-m", "benchmarks.runs.trl_maze", "--seeds", "2", "--out", str(out)]
+    subprocess.run(command, cwd=ROOT, check=True)
     seeds = json.loads(out.read_text())["seeds"]
     assert [one["seed"] for one in seeds] == [0, 1]
     for one in seeds:

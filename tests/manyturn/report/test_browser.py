@@ -10,6 +10,8 @@ import pytest
 from manyturn.report.page import static_page
 from manyturn.terminal.escape import visible
 
+pytestmark = pytest.mark.versions
+
 LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
 
 
@@ -364,6 +366,7 @@ def _first_paint(page):
     return page.evaluate(f"{paint}.startTime")
 
 
+@pytest.mark.slow
 def test_a_thousand_episodes_are_small_and_fast(opened, documents):
     episodes = documents.played("manyturn/Household-v0", 125, 8, 0.5, turns=10)
     page_text = documents.html((documents.document([("gigpo", episodes)]), documents.traces(episodes)))

@@ -32,6 +32,8 @@ from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 
+pytestmark = pytest.mark.versions
+
 MAZE = "manyturn/Maze-v0"
 HOSTILE = ("\x00\x1b[31m\u202e", "</script><script>alert(1)</script>", "\u2028\ud7ff\U0010ffff", "", "漢" * 20_000)
 SHORT = {

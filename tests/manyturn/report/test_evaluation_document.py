@@ -19,6 +19,8 @@ from manyturn.report import document as documents
 from manyturn.report.document import comparison_document, document_of
 from manyturn.report.head import number
 
+pytestmark = pytest.mark.versions
+
 MAZE = "manyturn/Maze-v0"
 
 

@@ -8,7 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 from manyturn.report.page import live_page
+
+pytestmark = pytest.mark.versions
 
 
 class Run:

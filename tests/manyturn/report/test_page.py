@@ -12,6 +12,8 @@ import pytest
 
 from manyturn.report.page import SCRIPTS, live_page, static_page
 
+pytestmark = pytest.mark.versions
+
 ASSETS = files("manyturn.report") / "assets"
 
 

@@ -6,7 +6,7 @@ from subprocess import Popen
 from typing import Any, NamedTuple
 
 import pytest
-from served import FAULTY, UNSCORABLE, Played, process, serving, talk, transcript
+from served import FAULTY, UNSCORABLE, Played, file, process, serving, talk, transcript
 
 
 class Tools(NamedTuple):
@@ -18,8 +18,9 @@ class Tools(NamedTuple):
     process: Callable[..., AbstractContextManager[tuple[str, Popen[str]]]]
     serving: Callable[..., AbstractAsyncContextManager[tuple[str, Any]]]
     talk: Callable[..., Awaitable[Any]]
+    file: Callable[..., Awaitable[None]]
 
 
 @pytest.fixture
 def tools() -> Tools:
-    return Tools(FAULTY, UNSCORABLE, transcript, process, serving, talk)
+    return Tools(FAULTY, UNSCORABLE, transcript, process, serving, talk, file)

@@ -13,7 +13,6 @@ import pytest
 
 import manyturn as mt
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 ENVS = Path(__file__).parents[2] / "envs"
 FAULTY = f"{ENVS / 'faulty.py'}:Faulty"
 UNSCORABLE = f"{ENVS / 'broken.py'}:Unscorable"
@@ -92,6 +91,12 @@ async def serving(env: str, wire: str, token: str | None = None, **served: Any) 
 
 async def talk(url: str, path: str = "/ws", headers: Any = ()) -> Any:
     """A WebSocket to a server, over which any message can be sent."""
-    from interop_clients import Talk
+    from benchmarks.speed.serving_clients import Talk
 
     return await Talk.open(url, path, headers)
+
+
+async def file(path: Path) -> None:
+    """Wait until a file is there, or the test's time is over."""
+    while not path.exists():
+        await asyncio.sleep(0.01)

@@ -18,6 +18,8 @@ from manyturn.envs.hosting.host_link import HostLink, HostLost, HostRefused
 from manyturn.envs.hosting.hosted_seats import HostedSeats, Hosts
 from manyturn.envs.hosting.wire import decode, encode
 
+pytestmark = pytest.mark.versions
+
 MAZE = "manyturn/Maze-v0"
 TOKEN = "0123456789abcdef-a-token"
 ENVS = Path(__file__).parents[2] / "envs"

@@ -13,6 +13,8 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto")):
 
 import httpx
 
+pytestmark = pytest.mark.versions
+
 
 class Nemo:
     """A session of NeMo Gym's agent: a cookie."""
@@ -61,18 +63,20 @@ def turn(answer: httpx.Response) -> int:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_two_clients_of_one_session_do_not_play_at_once(tools, wire):
+def test_two_clients_of_one_session_do_not_play_at_once(tools, wire, tmp_path):
     async def play():
         async with tools.serving(tools.faulty, wire, workers=1) as (url, held):
             one, other, third = (WIRES[wire](url) for _ in range(3))
             await one.reset(1)
             other.join(one)
             await third.reset(2)
-            slow = asyncio.create_task(one.step("sleep 1"))
-            await asyncio.sleep(0.3)
-            refused, apart = await asyncio.gather(other.step("mine"), third.step("hello"))
+            slow = asyncio.create_task(one.step(f"wait {tmp_path}/gate"))
+            await tools.file(tmp_path / "gate.begun")
+            refused = await other.step("mine")
+            apart = asyncio.create_task(third.step("hello"))
+            (tmp_path / "gate").touch()
             assert refused.status_code == 409 and refused.json()["kind"] == "busy" and "reward" not in refused.json()
-            assert turn(apart) == 1, "another episode does not wait, and gets its own answer"
+            assert turn(await apart) == 1, "another episode does not wait, and gets its own answer"
             played = await slow
             assert turn(played) == 1 and json.dumps(played.json()).count("mine") == 0
             after = await other.step("mine")
@@ -82,13 +86,13 @@ def test_two_clients_of_one_session_do_not_play_at_once(tools, wire):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_server_that_is_killed_in_an_episode_gives_no_reward(tools, wire):
+def test_a_server_that_is_killed_in_an_episode_gives_no_reward(tools, wire, tmp_path):
     async def play():
         with tools.process(tools.faulty, wire) as (url, running):
             one = WIRES[wire](url)
             assert (await one.reset(1)).status_code == 200 and (await one.step("hello")).status_code == 200
-            slow = asyncio.create_task(one.step("sleep 30"))
-            await asyncio.sleep(0.5)
+            slow = asyncio.create_task(one.step(f"wait {tmp_path}/gate"))
+            await tools.file(tmp_path / "gate.begun")
             running.kill()
             with pytest.raises(httpx.TransportError):
                 await slow

@@ -21,6 +21,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from manyturn.serving import guard, server
 
+pytestmark = pytest.mark.versions
+
 TOKEN = "0123456789abcdef-a-token"
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}

@@ -11,6 +11,8 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto")):
 
 import httpx
 
+pytestmark = pytest.mark.versions
+
 COOKIE = "manyturn_episode"
 SHOWN = {"responses_create_params": {"input": []}}
 

@@ -6,6 +6,8 @@ from importlib.util import find_spec
 import httpx
 import pytest
 
+pytestmark = pytest.mark.versions
+
 if any(find_spec(name) is None for name in ("uvicorn", "wsproto")):
     pytest.skip("no server: pip install 'manyturn[serve]'", allow_module_level=True)
 

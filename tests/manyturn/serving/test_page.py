@@ -10,6 +10,8 @@ import pytest
 
 from manyturn.serving.refusals import KINDS
 
+pytestmark = pytest.mark.versions
+
 PAGE = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
 
 

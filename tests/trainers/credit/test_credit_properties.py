@@ -33,8 +33,16 @@ TURNS = [
     {"name": "igpo", "baseline": "turn", "std": False},
     {"name": "mt_grpo"},
 ]
+GRAPH = [
+    {"name": "graphgpo"},
+    {"name": "graphgpo", "mode": "mean_std_norm", "measure": "progress", "goal": 0.5, "situation": "clock"},
+    {"name": "g2po", "gain": "td"},
+    {"name": "g2po", "mode": "mean_std_norm", "compare": "node", "situation": "history", "depth": 1},
+]
+SITUATION = [{"name": "situation_gae"}, {"name": "situation_gae", "gamma": 1.0, "std": False, "situation": "clock"}]
+HISTORIES = [{"name": "hgpo"}, {"name": "hgpo", "mode": "mean_norm", "history": 1, "episodes": True}]
 SIMILAR = {"name": "gigpo", "similarity": 0.75}  # of the anchors below each is like its neighbours alone
-METHODS = GRPO + RLOO + GIGPO + BASELINES + TURNS
+METHODS = GRPO + RLOO + GIGPO + BASELINES + TURNS + GRAPH + HISTORIES
 RAW = [{**method, "singleton": "raw"} for method in GRPO + RLOO + GIGPO + BASELINES]
 by_name = pytest.mark.parametrize("method", METHODS, ids=str)
 
@@ -122,14 +130,15 @@ def test_a_penalty_is_the_affair_of_its_own_turn(name, place):
 @quick
 @given(batch=batches(unscorable=True), shift=st.integers(-20, 20))
 def test_adding_to_every_return_changes_nothing(method, batch, shift):
-    """The shift goes to last turns. Step returns take it discounted, so that GiGPO is asked with one turn each."""
+    """The shift goes to last turns. Step returns take it discounted, so that methods with them get one turn each."""
     batch = with_rewards(batch, batch.reward_K)
-    if method["name"] == "gigpo":
+    moved = {**method, "goal": method.get("goal", 1.0) + shift} if method["name"] == "graphgpo" else method
+    if method["name"] in ("gigpo", "graphgpo", "g2po", "hgpo"):
         batch = rows(batch, np.flatnonzero(batch.turn_K == 0))
     _, last_E = np.unique(batch.episode_K[::-1], return_index=True)
     moved_K = batch.reward_K.copy()
     moved_K[len(moved_K) - 1 - last_E] += shift
-    np.testing.assert_allclose(advantage(with_rewards(batch, moved_K), method), advantage(batch, method), atol=1e-9)
+    np.testing.assert_allclose(advantage(with_rewards(batch, moved_K), moved), advantage(batch, method), atol=1e-9)
 
 
 @pytest.mark.parametrize("method", [GRPO[0], GRPO[2], GIGPO[1], GIGPO[2]], ids=str)
@@ -184,6 +193,7 @@ def test_similar_anchors_agree_with_equal_ones_where_nothing_is_alike():
     np.testing.assert_array_equal(advantage(batch, {"name": "gigpo", "similarity": 0.9}), advantage(batch, GIGPO[0]))
 
 
+@pytest.mark.slow
 @by_name
 def test_credit_of_51_200_turns_takes_less_than_a_second(method):
     rng = np.random.default_rng(0)

@@ -134,7 +134,9 @@ def test_rounding_of_what_is_paid_out_by_turn_is_no_signal():
     """Contributions of 0.1 to 0.7 sum to the outcome up to a rounding error, which differs from episode to episode."""
     predicted = np.random.default_rng(0).random((8, 7)).tolist()
     batch = TurnBatch.from_episodes([[0.0] * 6 + [0.9]] * 8, groups="aaaabbbb", columns={"contribution": predicted})
-    config = CreditConfig(rewards=({"name": "spa", "beta": 0.0, "completeness": "residual_to_last"},), advantage="grpo")
+    config = CreditConfig(
+        rewards=({"name": "spa", "beta": 0.0, "completeness": "residual_to_last"},), advantage="mt_grpo"
+    )
     found = credit(batch, config)
     assert np.unique(found.batch.episode_return_E()).size > 1, "or there is no rounding to look through"
     assert found.diagnostics["groups_without_signal"] == 1.0

@@ -197,7 +197,11 @@ def test_a_rollout_that_does_not_fit_is_named_with_what_does_not(changes, said):
         ({"anchors": None}, {"advantage": "gigpo"}, "give an anchor for each turn, or take a method without them"),
         ({"anchors": None}, {"advantage": {"name": "gigpo", "similarity": 0.9}}, "give an anchor text for each turn"),
         ({"token_columns": {}}, {"advantage": "gae"}, "gae needs 'value', which the rollouts lack: give it in columns"),
-        ({"columns": {}}, {"rewards": ("spa",), "advantage": "grpo"}, "spa needs 'contribution', which the rollouts"),
+        (
+            {"columns": {}},
+            {"rewards": ("spa",), "advantage": "mt_grpo"},
+            "spa needs 'contribution', which the rollouts",
+        ),
     ],
 )
 def test_a_method_that_lacks_something_says_what_and_where_to_put_it(changes, options, said):

@@ -30,6 +30,8 @@ from manyturn.trainers.credit.rewards.spa import SpaConfig, spa
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
 from manyturn.trainers.recipe.config import RunConfig, configure, parse_config
 
+pytestmark = pytest.mark.versions
+
 ROOT = Path(__file__).parents[3]
 BASE = {"env": {"id": "manyturn/Maze-v0"}}
 # What an advantage cannot be configured without.
@@ -37,7 +39,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "stratified": {"stratum": "turns"},
     "spo": {"forgetting": "steady", "low": -99, "high": 99},
 }
-OF_GROUPS = ["grpo", "rloo", "gigpo", "loop", "opo", "stratified", "mt_grpo", "igpo", "reinforce_pp_baseline"]
+OF_GROUPS = ["grpo", "rloo", "loop", "opo", "stratified", "mt_grpo", "igpo", "reinforce_pp_baseline", "rtmc"]
+NEEDED = {name: {"value": {}} for name in ("gae", "turn_gae", "bilevel_gae")}
+OF_SITUATIONS = ["gigpo", "graphgpo", "g2po", "hgpo", "situation_gae"]
 
 
 def of(name: str) -> dict[str, Any]:
@@ -74,7 +78,7 @@ def test_a_column_that_nobody_supplies_is_refused(monkeypatch):
 
     monkeypatch.setattr(ADVANTAGES, "_entries", dict(ADVANTAGES._entries))
     ADVANTAGES.register(WishfulConfig)(lambda batch, config: batch.column("foresight"))
-    with pytest.raises(ConfigError, match="wishful needs the unknown column 'foresight'; There are belief"):
+    with pytest.raises(ConfigError, match="wishful needs the unknown column 'foresight'; There are action, belief"):
         run(**{"credit.advantage": "wishful"})
     run(**{"credit.advantage": "spo"})
 
@@ -86,14 +90,22 @@ def test_credit_alone_refuses_what_concerns_credit():
 
 @pytest.mark.parametrize("name", ADVANTAGES.names())
 def test_modulations_are_refused_exactly_where_credit_is_of_tokens(name):
-    values = {"value": [[[0.25], [0.5]], [[0.5]]]}
-    batch = TurnBatch.from_episodes([[0, 1], [0]], [0, 0], anchors=[["a", "b"], ["a"]], token_columns=values)
+    values, actions = (
+        {"value": [[[0.25], [0.5]], [[0.5]]]},
+        {name: [[0, 1], [1]] for name in ("action", "drawer", "tempered")},
+    )
+    batch = TurnBatch.from_episodes(
+        [[0, 1], [0]], [0, 0], anchors=[["a", "b"], ["a"]], columns=actions, token_columns=values
+    )
     by_token = credit(batch, CreditConfig(advantage=of(name))).token_T is not None
     with pytest.raises(ValueError, match="gives credit to tokens") if by_token else nullcontext():
         CreditConfig(advantage=of(name), modulation=("empg",))
 
 
-@pytest.mark.parametrize("method", [*map(of, ADVANTAGES.names()), {"name": "gigpo", "turn_weight": 0.0}], ids=str)
+OF_BATCHES = sorted({*ADVANTAGES.names()} - {"forks", "arbitrary_entropy"})  # which need rollouts of their own
+
+
+@pytest.mark.parametrize("method", [*map(of, OF_BATCHES), {"name": "gigpo", "turn_weight": 0.0}], ids=str)
 def test_complete_attribution_is_refused_exactly_where_it_changes_no_credit(method):
     outcomes = [[0, 1], [0, 0, 0], [0, 0, 0, 1], [0, 0, 0]]
     values = {"value": [[[turn / 4] for turn, _ in enumerate(episode)] for episode in outcomes]}
@@ -101,13 +113,13 @@ def test_complete_attribution_is_refused_exactly_where_it_changes_no_credit(meth
 
     def earned(seed: int) -> np.ndarray:
         predicted_K = np.random.default_rng(seed).integers(0, 8, len(batch.turn_K)) / 4
-        told = replace(batch, columns={"contribution": predicted_K})
+        told = replace(batch, columns={"contribution": predicted_K, "action": batch.turn_K, "drawer": batch.episode_K})
         return advantage(spa(told, SpaConfig(completeness="residual_to_last")), method)
 
     idle = np.allclose(earned(0), earned(1), atol=1e-9)
-    heads = {"value": {}} if method["name"].endswith("gae") else {}
-    with pytest.raises(ConfigError, match="compares full returns") if idle else nullcontext():
-        run(**{"credit.advantage": method, "credit.rewards": [SPA], "progress": {}, **heads})
+    needed = NEEDED.get(method["name"], {})
+    with pytest.raises(ConfigError, match=r"compares full returns|has paid out") if idle else nullcontext():
+        run(**{"credit.advantage": method, "credit.rewards": [SPA], "progress": {}, **needed})
 
 
 @pytest.mark.parametrize("name", ["rloo", "opo"])
@@ -119,12 +131,12 @@ def test_a_run_with_larger_steps_than_an_on_policy_recipe_thinks_of_is_refused(n
     assert configure(recipe, {"learner": {"minibatch": 256}}).objective.name == "reinforce"
 
 
-@pytest.mark.parametrize("name", sorted({*OF_GROUPS} - {"gigpo"}))
+@pytest.mark.parametrize("name", OF_GROUPS)
 @quick
 @given(batch=batches(penalties=False))
 def test_a_group_of_one_that_is_refused_would_give_no_credit(name, batch):
-    """GiGPO is left out: turns of one episode in the same situation may differ in what followed, which is no comparison
-    of episodes."""
+    """GiGPO and its like are left out: turns of one episode in the same situation may differ in what followed, which is
+    no comparison of episodes."""
     alone = {int(episode): str(episode) for episode in np.unique(batch.episode_K)}
     batch = replace(batch, group_K=batch.episode_K, group_names=alone)
     assert not advantage(batch, of(name)).any()
@@ -132,15 +144,14 @@ def test_a_group_of_one_that_is_refused_would_give_no_credit(name, batch):
 
 @pytest.mark.parametrize("name", ["gae", "turn_gae", "bilevel_gae", "spo", "reinforce_pp"])
 def test_methods_without_groups_take_one_episode_of_each_task(name):
-    heads = {"value": {}} if name.endswith("gae") else {}
-    assert run(**{"credit.advantage": of(name), "rollout.group": 1, **heads}).rollout.group == 1
+    assert run(**{"credit.advantage": of(name), "rollout.group": 1, **NEEDED.get(name, {})}).rollout.group == 1
 
 
-@pytest.mark.parametrize("name", OF_GROUPS)
+@pytest.mark.parametrize("name", OF_GROUPS + OF_SITUATIONS)
 def test_methods_of_groups_need_a_group(name):
     with pytest.raises(ConfigError, match=r"raise rollout\.group, .*\(bilevel_gae, gae, reinforce_pp, spo, turn_gae\)"):
         run(**{"credit.advantage": of(name), "rollout.group": 1})
-    run(**{"credit.advantage": of(name), "rollout.group": 2})
+    run(**{"credit.advantage": of(name), "rollout.group": 2, **NEEDED.get(name, {})})
 
 
 def test_a_raw_return_may_be_learnt_from_alone():

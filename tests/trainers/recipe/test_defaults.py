@@ -24,6 +24,8 @@ from manyturn.trainers.recipe.config import configure, parse_config, to_toml
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run import open_run
 
+pytestmark = pytest.mark.versions
+
 MAZE = {"env": {"id": "manyturn/Maze-v0"}}
 # Values that go together whichever of them are given: parts by name alone, their options with and without the name.
 OPTIONS = {

@@ -1,7 +1,10 @@
 """Relative paths that name nothing any more when a run is resumed from another folder."""
 
-from manyturn.trainers.recipe.config import parse_config
-from manyturn.trainers.recipe.located import located
+import pytest
+
+from manyturn.trainers.recipe.config import located, parse_config
+
+pytestmark = pytest.mark.versions
 
 
 def test_paths_hold_from_any_folder(tmp_path, monkeypatch):

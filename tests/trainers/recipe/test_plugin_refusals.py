@@ -12,6 +12,8 @@ from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.play.tasks.pool import CURRICULA
 
+pytestmark = pytest.mark.versions
+
 ROOT = Path(__file__).parents[3]
 STAGES = '''
 from typing import Annotated, Literal
@@ -80,7 +82,7 @@ for kind in (FreshConfig, MeanConfig):
 GATE = '{name = "gated", gates = [{part = "%s", threshold = 0.5}]}'
 SPA = '{name = "spa", completeness = "residual_to_last"}'
 REFUSED = {
-    f"--credit.advantage flat --credit.rewards [{SPA}] --progress {{}}": "flat compares full returns, which spa",
+    f"--credit.advantage flat --credit.rewards [{SPA}] --progress {{}}": "flat compares full returns, where spa",
     "--credit.advantage flat --rollout.group 1": "rollout.group = 1 leaves flat nothing to compare an episode with",
     '--credit.advantage {name="flat",slope=2.0}': "slope has no effect with soft = false",
     "--credit.advantage flat --credit.advantage.slope 1.0": "credit.advantage.slope has no effect with",

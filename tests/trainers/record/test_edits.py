@@ -2,9 +2,12 @@
 
 import json
 
+import pytest
 from short_runs import short_run
 
 from manyturn.trainers.record.config_edits import edits_since, plain
+
+pytestmark = pytest.mark.versions
 
 
 def stored(folder, config, without=(), **more):

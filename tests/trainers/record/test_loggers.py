@@ -17,6 +17,8 @@ from manyturn.trainers.recipe.logger import LOGGERS, Logger
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 
+pytestmark = pytest.mark.versions
+
 heard: list[tuple] = []
 
 

@@ -18,6 +18,8 @@ from manyturn.trainers.record.run_folder import read_config, read_metrics
 from manyturn.trainers.record.trackers.tracker_names import named
 from manyturn.trainers.record.trackers.turn_sample import turn_table, watched
 
+pytestmark = pytest.mark.versions
+
 DOORS = (Path(__file__).parents[1] / "doors.py").read_text(encoding="utf-8")
 SMALL = [
     *("--model.width", 16, "--model.layers", 1, "--model.heads", 2, "--sampling.max-tokens", 8, "--device", "cpu"),

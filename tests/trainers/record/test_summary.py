@@ -4,6 +4,8 @@ import pytest
 
 from manyturn.trainers.record.summary import summarise_run
 
+pytestmark = pytest.mark.versions
+
 
 def difference(before: list[float], after: list[float]) -> dict[str, float]:
     figures = {

@@ -56,10 +56,11 @@ def bilevel_gae(batch: TurnBatch, config: BilevelGaeConfig) -> Advantage:
     >>> result.token_T.round(3), result.targets_T
     (array([ 0.707,  0.   ,  0.707, -1.414]), array([0.5, 0.5, 1. , 0. ]))
     """
-    said, value_T, turn_T = replies(batch), known_values(batch), batch.turn_of_T
-    advantage_S = over_turns(batch, said, value_T[said.last_S], config.gamma_turn, config.lam, config.bootstrap)
+    reply, value_T, turn_T = replies(batch), known_values(batch), batch.turn_of_T
+    value_S = value_T[reply.last_S]
+    advantage_S = over_turns(batch, reply, value_S, config.gamma_turn, config.lam, bootstrap=config.bootstrap)
     return_T = np.zeros(len(value_T))
-    return_T[said.last_S] = advantage_S + value_T[said.last_S]
+    return_T[reply.last_S] = advantage_S + value_T[reply.last_S]
     line = Timeline.of(turn_T, places_in_reply(batch))
     advantage_T = estimate(line, return_T, value_T, config.gamma, config.lam, np.zeros(len(value_T)))
     token_T = whitened(advantage_T - batch.penalty_K[turn_T], batch.scorable_K[turn_T].astype(int))

@@ -52,7 +52,7 @@ def gae(batch: TurnBatch, config: GaeConfig) -> Advantage:
     turn_T, value_T = batch.turn_of_T, known_values(batch)
     episode_T = batch.episode_K[turn_T]
     line = Timeline.of(episode_T, places_in_episode(batch))
-    end_T = after_end(batch, config.bootstrap)[turn_T]
+    end_T = after_end(batch, bootstrap=config.bootstrap)[turn_T]
     advantage_T = estimate(line, token_rewards(batch), value_T, config.gamma, config.lam, end_T)
     token_T = whitened(advantage_T - batch.penalty_K[turn_T], batch.scorable_K[turn_T].astype(int))
     return Advantage(turn_means(batch, token_T), token_T=token_T, targets_T=advantage_T + value_T)

@@ -3,7 +3,8 @@
     baseline = "separate": A_k = sum_(j>=k) gamma^(j-k) N(r_j) - penalty_k,  N among rewards of the group's last turns,
                            or of its other turns
     baseline = "joint":    the same, with N among all rewards of the group's turns
-    baseline = "reward":   A_k = sum_(j>=k) gamma^(j-k) N(r_j) + gamma^(last-k) N(o) - penalty_k     see ``turn_levels``
+    baseline = "reward":   A_k = sum_(j>=k) gamma^(j-k) N(r_j) + gamma^(last-k) N(o) - penalty_k, with
+                           r_j = 0 after an episode's end, up to its group's longest episode; see ``turn_levels``
     baseline = "turn":     A_k = N(G_k) among the turns of the same number in the group
     baseline = "first":    A_k = (G_k - mean G_0) / (std G_0 + eps),  G_0: returns of the group's first turns
     G_k = sum_(j>=k) gamma^(j-k) (all rewards)_j - penalty_k
@@ -28,9 +29,9 @@ compares tokens of the same number, which do not correspond, and cuts returns at
 turn, and returns reach back over all turns. "reward", the default, is ours. Without turn rewards and discount it is
 GRPO; "joint" is not, for its mean is over turns.
 
-Watch: with "separate", "joint" and "reward" each turn is charged a mean, so that of two episodes of equal gain and
-outcome the shorter is better, and the longer where the mean is negative: ``turns`` may move for no reason of the
-task's.
+Watch: with "separate" and "joint", as published, each turn is charged a mean, so that of two episodes of equal gain
+and outcome the shorter is better, and the longer where the mean is negative: ``turns`` may move for no reason of the
+task's. With "reward" ended episodes are charged as many turns as the group's longest, so that their length is free.
 ``groups_without_signal`` should be below that of GRPO, since gains separate episodes of one outcome;
 ``advantage_std`` far above 1 with a flat ``success`` says that gains drown the outcome.
 """
@@ -45,7 +46,14 @@ from manyturn.trainers.credit.batch.episode_sums import last_K
 from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
 from manyturn.trainers.credit.groups.anchors import equal_anchors
 from manyturn.trainers.credit.groups.group_statistics import FlatStd, counted
-from manyturn.trainers.credit.groups.turn_levels import TurnLevelConfig, normalised, normalised_to_go, two_levels_to_go
+from manyturn.trainers.credit.groups.turn_levels import (
+    TurnLevelConfig,
+    normalised,
+    normalised_to_go,
+    turn_rewards,
+    unbiased_to_go,
+    with_outcome,
+)
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 
 
@@ -81,7 +89,8 @@ def igpo(batch: TurnBatch, config: IgpoConfig) -> Advantage:
         like_K = 2 * batch.group_K + last_K(batch) if config.baseline == "separate" else batch.group_K
         return Advantage(normalised_to_go(batch, reward_K, like_K, config) - batch.penalty_K)
     if config.baseline == "reward":
-        return two_levels_to_go(batch, batch.group_K, config)
+        turn_K = unbiased_to_go(batch, turn_rewards(batch, config), config, same_turn=False)
+        return with_outcome(batch, turn_K, config)
     return Advantage(returns_compared(batch, batch.turn_return_K(config.gamma), config))
 
 

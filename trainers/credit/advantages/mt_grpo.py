@@ -24,10 +24,8 @@ Watch: ``groups_without_signal`` should be below that of GRPO, since turn reward
 
 from typing import Literal
 
-import numpy as np
-
-from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
-from manyturn.trainers.credit.groups.turn_levels import TurnLevelConfig, normalised, turn_rewards, with_outcome
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
+from manyturn.trainers.credit.groups.turn_levels import TurnLevelConfig, turn_rewards, unbiased_to_go, with_outcome
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 
 
@@ -43,27 +41,4 @@ def mt_grpo(batch: TurnBatch, config: MtGrpoConfig) -> Advantage:
     >>> mt_grpo(TurnBatch.from_episodes(parts, groups=[0, 0]), MtGrpoConfig(std=False, gamma=0.5)).total_K
     array([ 0.5,  0. , -0.5,  0. ])
     """
-    return with_outcome(batch, compared_to_go(batch, turn_rewards(batch, config), config), config)
-
-
-def compared_to_go(batch: TurnBatch, reward_K: FloatK, config: MtGrpoConfig) -> FloatK:
-    """Sum over j >= k of gamma^(j-k) N(r_j), from rewards (K) that are NaN where unscorable.
-
-    Two small rewards are worth more than one large one, though no other episode took a second turn:
-
-    >>> batch = TurnBatch.from_episodes([[1.0], [0.75, 0.75]], groups=[0, 0])
-    >>> compared_to_go(batch, batch.reward_K, MtGrpoConfig(std=False))
-    array([-0.25 ,  0.25 ,  0.375])
-    """
-    turns, (_, id_K) = int(batch.turn_K.max()) + 1, np.unique(batch.group_K, return_inverse=True)
-    grid_EI = np.zeros((len(batch.truncated_E), turns))
-    grid_EI[batch.episode_K, batch.turn_K] = reward_K
-    grid_EI[np.isnan(grid_EI[:, 0])] = np.nan
-    group_E = np.empty(len(grid_EI), np.int64)
-    group_E[batch.episode_K] = id_K
-    like_EI = group_E[:, None] * turns + np.arange(turns)
-    value_P = grid_EI.ravel()
-    compared_EI = normalised(value_P, like_EI.ravel(), ~np.isnan(value_P), config).reshape(grid_EI.shape)
-    for turn in range(turns - 2, -1, -1):
-        compared_EI[:, turn] += config.gamma * compared_EI[:, turn + 1]
-    return compared_EI[batch.episode_K, batch.turn_K]
+    return with_outcome(batch, unbiased_to_go(batch, turn_rewards(batch, config), config, same_turn=True), config)

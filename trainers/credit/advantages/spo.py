@@ -85,8 +85,8 @@ def spo(batch: TurnBatch, config: SpoConfig, memory: Tracker | None) -> tuple[Fl
     """
     groups, first_G, id_K = np.unique(batch.group_K, return_index=True, return_inverse=True)
     names = [_name(batch, group) for group in groups.tolist()]
-    known = memory or {}
-    alpha_G, beta_G = np.array([known.get(name, [0.5, 0.5]) for name in names]).T
+    pairs_before = memory or {}
+    alpha_G, beta_G = np.array([pairs_before.get(name, [0.5, 0.5]) for name in names]).T
     scale = config.high - config.low
     value_K = (alpha_G / (alpha_G + beta_G))[id_K]
     above_K = (batch.score_K() - config.low) / scale - value_K
@@ -102,7 +102,7 @@ def spo(batch: TurnBatch, config: SpoConfig, memory: Tracker | None) -> tuple[Fl
     episodes_G, earned_G = np.bincount(first_E, minlength=len(groups)), np.bincount(first_E, earned_E, len(groups))
     rho_G = np.where(episodes_G > 0, rho_G, 1.0)
     pairs = np.stack([rho_G * alpha_G + earned_G, rho_G * beta_G + episodes_G - earned_G], axis=1).tolist()
-    return advantage_K, {**known, **dict(zip(names, pairs, strict=True))}
+    return advantage_K, {**pairs_before, **dict(zip(names, pairs, strict=True))}
 
 
 def kept_share(batch: TurnBatch, config: SpoConfig) -> FloatK:
@@ -121,7 +121,7 @@ def kept_share(batch: TurnBatch, config: SpoConfig) -> FloatK:
 
 
 def first_memory(scores: Mapping[str, Sequence[float]], rho_min: float = RHO_MIN) -> Tracker:
-    """What to begin with, from returns of 0 to 1 of each task's earlier episodes: worth 1 / (1 - rho_min) of them.
+    """A starting memory from returns of 0 to 1 of each task's earlier episodes, worth 1 / (1 - rho_min) of them.
 
     >>> first_memory({"a": [1.0, 1.0, 0.0]})
     {'a': [5.0, 3.0]}
@@ -134,7 +134,7 @@ def first_memory(scores: Mapping[str, Sequence[float]], rho_min: float = RHO_MIN
 
 
 def task_weights(memory: Tracker, names: Sequence[str], exploration: float = 0.05) -> NDArray[np.float64]:
-    """How often to draw each named task, in proportion: sqrt(v (1 - v)) + exploration, most where success is a toss.
+    """Sampling weights of the named tasks: sqrt(v (1 - v)) + exploration, largest where success is a toss-up.
 
     >>> task_weights({"a": [9.0, 1.0]}, ["a", "never seen"]).round(3)
     array([0.35, 0.55])

@@ -59,18 +59,21 @@ def turn_gae(batch: TurnBatch, config: TurnGaeConfig) -> Advantage:
     >>> result.total_K.round(3), result.targets_T
     (array([ 0.769, -0.206, -1.332]), array([ 1., nan,  1.,  0.]))
     """
-    said, value_T = replies(batch), known_values(batch)
-    at_S = said.first_S if config.value_at == "first" else said.last_S
-    advantage_S = over_turns(batch, said, value_T[at_S], config.gamma, config.lam, config.bootstrap)
+    reply, value_T = replies(batch), known_values(batch)
+    at_S = reply.first_S if config.value_at == "first" else reply.last_S
+    advantage_S = over_turns(batch, reply, value_T[at_S], config.gamma, config.lam, bootstrap=config.bootstrap)
     total_K, targets_T = np.zeros(len(batch.turn_K)), np.full(len(value_T), np.nan)
-    weight_S = batch.tokens_K[said.row_S] * batch.scorable_K[said.row_S]
-    total_K[said.row_S] = whitened(advantage_S - batch.penalty_K[said.row_S], weight_S)
+    weight_S = batch.tokens_K[reply.row_S] * batch.scorable_K[reply.row_S]
+    total_K[reply.row_S] = whitened(advantage_S - batch.penalty_K[reply.row_S], weight_S)
     targets_T[at_S] = advantage_S + value_T[at_S]
     return Advantage(total_K, targets_T=targets_T)
 
 
-def over_turns(batch: TurnBatch, said: Replies, value_S: FloatP, gamma: float, lam: float, bootstrap: bool) -> FloatP:
+def over_turns(
+    batch: TurnBatch, reply: Replies, value_S: FloatP, gamma: float, lam: float, *, bootstrap: bool
+) -> FloatP:
     """GAE (S) over the turns that said something, with a value of each, not whitened."""
     reward_K = np.bincount(batch.turn_of_T, token_rewards(batch), len(batch.turn_K)).astype(np.float64, copy=False)
-    line = Timeline.of(said.episode_S, said.place_S)
-    return estimate(line, reward_K[said.row_S], value_S, gamma, lam, after_end(batch, bootstrap)[said.row_S])
+    end_K = after_end(batch, bootstrap=bootstrap)
+    line = Timeline.of(reply.episode_S, reply.place_S)
+    return estimate(line, reward_K[reply.row_S], value_S, gamma, lam, end_K[reply.row_S])

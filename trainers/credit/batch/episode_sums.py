@@ -1,4 +1,4 @@
-"""What a turn needs to know of its episode: whether it is the last, sums, and what was known before."""
+"""Facts of a turn's episode: its last turn, sums over it, and what was known before the turn."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, TurnBatch
 
 
 def last_K(batch: TurnBatch) -> BoolK:
-    """Whether the turn (K) is its episode's last.
+    """True for the last turn of each episode (K).
 
     >>> last_K(TurnBatch.from_episodes([[0, 1], [0]], groups=[0, 0]))
     array([False,  True,  True])

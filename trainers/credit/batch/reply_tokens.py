@@ -58,11 +58,11 @@ def places_in_episode(batch: TurnBatch) -> IntK:
     >>> places_in_episode(batch)
     array([0, 1, 2, 0, 1, 2])
     """
-    said = replies(batch)
-    tokens_S = batch.tokens_K[said.row_S]
+    reply = replies(batch)
+    tokens_S = batch.tokens_K[reply.row_S]
     before_S = np.cumsum(tokens_S) - tokens_S
     earlier_K = np.zeros(len(batch.turn_K), np.int64)
-    earlier_K[said.row_S] = before_S - before_S[np.arange(len(before_S)) - said.place_S]
+    earlier_K[reply.row_S] = before_S - before_S[np.arange(len(before_S)) - reply.place_S]
     return earlier_K[batch.turn_of_T] + places_in_reply(batch)
 
 
@@ -76,12 +76,12 @@ def token_rewards(batch: TurnBatch) -> FloatT:
     array([ 0.,  3.,  4., 16.])
     """
     order_K = np.lexsort((batch.turn_K, batch.episode_K))
-    found = replies(batch)
+    reply = replies(batch)
     owner_K = np.cumsum(batch.tokens_K[order_K] > 0) - 1
     owned_K = owner_K >= 0
-    owned_K[owned_K] = found.episode_S[owner_K[owned_K]] == batch.episode_K[order_K[owned_K]]
+    owned_K[owned_K] = reply.episode_S[owner_K[owned_K]] == batch.episode_K[order_K[owned_K]]
     reward_T = np.array(batch.token_columns.get("reward", np.zeros(len(batch.turn_of_T))))
-    np.add.at(reward_T, found.last_S[owner_K[owned_K]], batch.reward_K[order_K[owned_K]])
+    np.add.at(reward_T, reply.last_S[owner_K[owned_K]], batch.reward_K[order_K[owned_K]])
     return reward_T
 
 

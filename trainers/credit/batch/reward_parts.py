@@ -29,7 +29,7 @@ def part_K(batch: TurnBatch, name: str) -> FloatK:
 
 
 def outcome_E(batch: TurnBatch) -> FloatK:
-    """What each episode's part "outcome" sums to (E); NaN where the episode is unscorable.
+    """The sum of each episode's part "outcome" (E); NaN where the episode is unscorable.
 
     >>> outcome_E(TurnBatch.from_episodes({"outcome": [[0, 1], [0]], "polish": [[0.5, 0], [9]]}, groups=[0, 0]))
     array([1., 0.])
@@ -55,7 +55,7 @@ def with_part(batch: TurnBatch, stage: str, name: str, value_K: FloatK) -> TurnB
 def note_parts(
     stage: str, named: Collection[str], batch: TurnBatch, memory: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """What to remember of the parts seen so far, after a check of the names that a recipe gives.
+    """The memory of the parts seen so far, after a check of the names that a recipe gives.
 
     Args:
         stage: who asks, for messages.

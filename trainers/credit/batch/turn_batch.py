@@ -126,14 +126,10 @@ class TurnBatch:
             ValueError: a list has more or fewer entries than there are episodes or turns.
         """
         parts = rewards if isinstance(rewards, Mapping) else {"outcome": rewards}
-        first = next(iter(parts.values()), ())
-        if not all(hasattr(episode, "__len__") for episode in first):
-            raise ValueError("rewards holds numbers: give a list for each episode, with a reward for each turn")
-        lengths_E = [len(episode) for episode in first]
+        lengths_E = _lengths(next(iter(parts.values()), ()))
         _refuse_misfits(lengths_E, {"groups": groups, "truncated": truncated})
-        turns = {"anchors": anchors, "anchor_texts": anchor_texts, "tokens": tokens}
-        turns |= {"format_valid": format_valid, "understood": understood}
-        turns |= {f"rewards {part!r}": values for part, values in parts.items()}
+        turns = {"anchors": anchors, "anchor_texts": anchor_texts, "tokens": tokens, "format_valid": format_valid}
+        turns |= {"understood": understood} | {f"rewards {part!r}": values for part, values in parts.items()}
         _refuse_misfits(lengths_E, turns | dict(columns or {}) | dict(token_columns or {}), by_turn=True)
         K = sum(lengths_E)
         keys = None if anchors is None else tuple(chain.from_iterable(anchors))
@@ -164,8 +160,8 @@ class TurnBatch:
     def token_column(self, name: str) -> FloatT:
         """A column over reply tokens (T); raises ValueError if the batch lacks it."""
         if name not in self.token_columns:
-            known = ", ".join(sorted(self.token_columns)) or "none"
-            raise ValueError(f"the batch has no column {name!r} over reply tokens; it has {known}")
+            names = ", ".join(sorted(self.token_columns)) or "none"
+            raise ValueError(f"the batch has no column {name!r} over reply tokens; it has {names}")
         return self.token_columns[name]
 
     @cached_property
@@ -298,18 +294,26 @@ def _check_episodes(batch: TurnBatch) -> None:
         raise ValueError(f"episode {int(episode_K[split_K.argmax()])} is in more than one group")
 
 
-def _refuse_misfits(lengths_E: Sequence[int], given: Mapping[str, Sequence[Any] | None], by_turn: bool = False) -> None:
+def _lengths(rewards: Sequence[Sequence[float]]) -> list[int]:
+    if not all(hasattr(episode, "__len__") for episode in rewards):
+        raise ValueError("rewards holds numbers: give a list for each episode, with a reward for each turn")
+    return [len(episode) for episode in rewards]
+
+
+def _refuse_misfits(
+    lengths_E: Sequence[int], columns: Mapping[str, Sequence[Any] | None], *, by_turn: bool = False
+) -> None:
     """Raise ValueError where a list does not have an entry for each episode, or for each turn of each.
 
     Args:
         lengths_E: turns of each episode.
-        given: lists by what they are called; None is left out.
+        columns: lists by name; None is left out.
     """
-    for name, values in given.items():
+    for name, values in columns.items():
         if values is None:
             continue
         if len(values) != len(lengths_E):
             raise ValueError(f"{name} has {len(values)} entries for {len(lengths_E)} episodes: give one for each")
         for episode, turns in enumerate(lengths_E if by_turn else ()):
-            if (found := len(values[episode])) != turns:
-                raise ValueError(f"{name}: episode {episode} has {found} entries for {turns} turns: give one for each")
+            if (count := len(values[episode])) != turns:
+                raise ValueError(f"{name}: episode {episode} has {count} entries for {turns} turns: give one for each")

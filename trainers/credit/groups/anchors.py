@@ -50,11 +50,11 @@ def similar_anchors(group_K: IntK, texts: Sequence[Any], threshold: float) -> In
             )
         if (group, text) not in seen:
             group_heads = heads.setdefault(group, [])
-            found = next((number for head, number in group_heads if _alike(head, text, threshold)), None)
-            if found is None:
-                found, clusters = clusters, clusters + 1
-                group_heads.append((SequenceMatcher(None, "", text), found))
-            seen[group, text] = found
+            cluster = next((number for head, number in group_heads if _alike(head, text, threshold)), None)
+            if cluster is None:
+                cluster, clusters = clusters, clusters + 1
+                group_heads.append((SequenceMatcher(None, "", text), cluster))
+            seen[group, text] = cluster
         cluster_K[k] = seen[group, text]
     return cluster_K
 

@@ -5,7 +5,8 @@
 
 r_j is the sum of turn j's reward parts but the outcome, o the sum of the episode's outcome part. Normalised together,
 one outcome of 1 among many small turn rewards would set the scale of all; in IGPO's paper it does, see ``igpo``. That
-compares a turn's reward with those of all turns of the task, ``mt_grpo`` with those of the same number. A group of one
+compares a turn's reward with those of all turns of the task, ``mt_grpo`` with those of the same number; both count 0
+for the turns after an episode's end, see ``unbiased_to_go``. A group of one
 episode gives 0, though its turns differ: nothing says whether the episode was good. So does a group without spread;
 without turn rewards and discount this is GRPO.
 """
@@ -83,18 +84,41 @@ def with_outcome(batch: TurnBatch, turn_K: FloatK, config: TurnLevelConfig) -> A
     return Advantage(levels["turn"] + levels["outcome"] - batch.penalty_K, levels)
 
 
-def two_levels_to_go(batch: TurnBatch, like_K: IntK, config: TurnLevelConfig) -> Advantage:
-    """The formula, with turn rewards compared among those turns that were played.
+def unbiased_to_go(batch: TurnBatch, reward_K: FloatK, config: TurnLevelConfig, *, same_turn: bool) -> FloatK:
+    """Sum over j >= k of gamma^(j-k) N(r_j), with 0 for r_j after an episode's end, up to its group's longest episode.
+
+    To go on is the policy's choice. A mean over played turns only charges each further turn, so that going on looks
+    worthless; here every episode of a group is charged for as many turns. Two small rewards are worth more than one
+    large one, though no other episode took a second turn:
+
+    >>> batch = TurnBatch.from_episodes([[1.0], [0.75, 0.75]], groups=[0, 0])
+    >>> unbiased_to_go(batch, batch.reward_K, TurnLevelConfig(name="any", std=False), same_turn=True)
+    array([-0.25 ,  0.25 ,  0.375])
+    >>> unbiased_to_go(batch, batch.reward_K, TurnLevelConfig(name="any", std=False), same_turn=False)
+    array([-0.25 ,  0.25 ,  0.125])
 
     Args:
-        like_K: number of the group that each turn's reward is compared in.
-
-    >>> parts = {"outcome": [[0, 1], [0, 0]], "gain": [[0.5, 0], [-0.5, 0]]}
-    >>> batch = TurnBatch.from_episodes(parts, groups=[0, 0])
-    >>> two_levels_to_go(batch, batch.group_K, TurnLevelConfig(name="any", std=False, gamma=0.5)).levels
-    {'turn': array([ 0.5,  0. , -0.5,  0. ]), 'outcome': array([ 0.25,  0.5 , -0.25, -0.5 ])}
+        reward_K: rewards, NaN where unscorable.
+        same_turn: compare with the turns of the same number in the group; otherwise with all its turns.
     """
-    return with_outcome(batch, normalised_to_go(batch, turn_rewards(batch, config), like_K, config), config)
+    turns, (_, id_K) = int(batch.turn_K.max()) + 1, np.unique(batch.group_K, return_inverse=True)
+    grid_EI = np.zeros((len(batch.truncated_E), turns))
+    grid_EI[batch.episode_K, batch.turn_K] = reward_K
+    grid_EI[np.isnan(grid_EI[:, 0])] = np.nan
+    group_E = np.empty(len(grid_EI), np.int64)
+    group_E[batch.episode_K] = id_K
+    longest_G = np.zeros(int(id_K.max()) + 1, np.int64)
+    scored_K = ~np.isnan(reward_K)
+    np.maximum.at(longest_G, id_K[scored_K], batch.turn_K[scored_K] + 1)
+    grid_EI[np.arange(turns) >= longest_G[group_E][:, None]] = np.nan
+    like_EI = np.broadcast_to(group_E[:, None] * turns, grid_EI.shape) + same_turn * np.arange(turns)
+    several_E = np.bincount(group_E, ~np.isnan(grid_EI[:, 0]))[group_E] > 1
+    value_P = grid_EI.ravel()
+    compared_EI = normalised(value_P, like_EI.ravel(), ~np.isnan(value_P), config).reshape(grid_EI.shape)
+    compared_EI *= several_E[:, None]
+    for turn in range(turns - 2, -1, -1):
+        compared_EI[:, turn] += config.gamma * compared_EI[:, turn + 1]
+    return compared_EI[batch.episode_K, batch.turn_K]
 
 
 def normalised_to_go(batch: TurnBatch, reward_K: FloatK, like_K: IntK, config: TurnLevelConfig) -> FloatK:

@@ -57,12 +57,12 @@ def known_values(batch: TurnBatch) -> FloatT:
     return value_T
 
 
-def after_end(batch: TurnBatch, bootstrap: bool) -> FloatK:
+def after_end(batch: TurnBatch, *, bootstrap: bool) -> FloatK:
     """Value (K) of what comes after the turn's episode: 0, but where a limit cut it off if ``bootstrap``.
 
     >>> columns = {"final_value": [[0.5, 0.5], [0.25], [float("nan")]]}
     >>> cut = TurnBatch.from_episodes([[0, 0], [1], [0]], [0, 0, 0], truncated=[True, False, True], columns=columns)
-    >>> after_end(cut, True)
+    >>> after_end(cut, bootstrap=True)
     array([0.5, 0.5, 0. , 0. ])
     """
     if not bootstrap:

@@ -1,1 +1,1 @@
-"""Who earned what: functions from a batch of turns to a batch of turns, one per file."""
+"""Turn rewards: functions from a batch of turns to a batch of turns, one per file."""

@@ -32,12 +32,11 @@ well below, turns are distinguished; rising after the first steps, a fixed one n
 """
 
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith
 from manyturn.envs.contract.turn import OUTCOME
 from manyturn.trainers.credit.batch.episode_sums import episode_sum_K, last_K
@@ -63,15 +62,14 @@ class SpaConfig(StageConfig):
     def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset({"contribution"} if self.form == "paper" else ())
 
-    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        advantage = run.credit.advantage
-        if self.completeness == "none" or not advantage.compares_returns_only:
+    def refuse_advantage(self, advantage: StageConfig) -> str | None:
+        if self.form != "paper" or not advantage.compares_returns_only:
             return None
         others = ADVANTAGES.names(lambda kind: kind.compares_returns_only is not True)
+        loses = "the outcome is lost" if self.completeness == "none" else "contributions change nothing"
         return (
-            f"{advantage.name} compares full returns, which {self.name} leaves as they are with completeness = "
-            f"{self.completeness!r}: set completeness = 'none', or take an advantage that separates turns "
-            f"({', '.join(others)})"
+            f"{advantage.name} compares full returns, where {self.name} pays turns, so that {loses}: take an advantage "
+            f"that separates turns ({', '.join(others)})"
         )
 
 

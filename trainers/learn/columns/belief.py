@@ -39,12 +39,12 @@ class BeliefConfig(ColumnConfig):
 def belief(step: PlayedStep, config: BeliefConfig) -> Supplied:
     """Beliefs, the mean of the first and the last ones, and how long it took to ask."""
     began = time.monotonic()
-    asked = _asked(step)
+    belief_by_episode = _asked(step)
     columns = {
-        "belief": np.concatenate([np.append(before[1:], np.nan) for before in asked]),
-        "prior": np.concatenate([np.full(len(before), before[0]) for before in asked]),
+        "belief": np.concatenate([np.append(before[1:], np.nan) for before in belief_by_episode]),
+        "prior": np.concatenate([np.full(len(before), before[0]) for before in belief_by_episode]),
     }
-    prior, last = np.nanmean([before[[0, -1]] for before in asked], axis=0).tolist()
+    prior, last = np.nanmean([before[[0, -1]] for before in belief_by_episode], axis=0).tolist()
     return Supplied(
         columns, figures={"prior": prior, "belief": last, "belief_seconds": round(time.monotonic() - began, 3)}
     )
@@ -59,7 +59,7 @@ def _asked(step: PlayedStep) -> list[FloatK]:
     )
 
     agent, reader, rows, owners = step.agent, step.reading.reader, list[Questions](), list[int]()
-    asked = [np.full(len(episode.turns), np.nan) for episode in step.episodes]
+    belief_by_episode = [np.full(len(episode.turns), np.nan) for episode in step.episodes]
     for number, episode in enumerate(step.episodes):
         if episode.answer is None:
             continue
@@ -75,7 +75,7 @@ def _asked(step: PlayedStep) -> list[FloatK]:
             "the environment's answer() is None in every episode of the step, or no reply of sampling.max_tokens = "
             f"{agent.sampling.max_tokens}: let it return the action that gives the true answer, or raise max_tokens"
         )
-    found = reader.budget.within(lambda: believed(reader.model, rows, reader.temperature, reader.budget))
-    for number, row, belief_Q in zip(owners, rows, found, strict=True):
-        asked[number][row.turns] = belief_Q
-    return asked
+    beliefs = reader.budget.within(lambda: believed(reader.model, rows, reader.temperature, reader.budget))
+    for number, row, belief_Q in zip(owners, rows, beliefs, strict=True):
+        belief_by_episode[number][row.turns] = belief_Q
+    return belief_by_episode

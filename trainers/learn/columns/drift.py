@@ -63,7 +63,7 @@ def drifts(visits: Visits, tasks: Collection[str], reading: "StepReading") -> di
 
 
 def visited(visits: Visits, episodes: "Sequence[Episode]", most: int) -> dict[str, list[list[Any]]]:
-    """What to remember after these episodes: of their tasks these alone, of other tasks what was known.
+    """The memory after these episodes: for their tasks only these, for other tasks the earlier ones.
 
     Args:
         most: tokens that are remembered.
@@ -76,19 +76,19 @@ def visited(visits: Visits, episodes: "Sequence[Episode]", most: int) -> dict[st
             allowed = [[place, list(tokens)] for place, tokens in branch.allowed.items()]
             row = [list(branch.ids), places, [branch.logprobs[place] for place in places], allowed]
             news.setdefault(episode.key.task, []).append(row)
-    kept = {task: [list(row) for row in rows] for task, rows in visits.items() if task not in news} | news
-    tokens = sum(len(ids) for rows in kept.values() for ids, *_ in rows)
-    for task in list(kept):
+    memory = {task: [list(row) for row in rows] for task, rows in visits.items() if task not in news} | news
+    tokens = sum(len(ids) for rows in memory.values() for ids, *_ in rows)
+    for task in list(memory):
         if tokens <= most:
             break
-        tokens -= sum(len(ids) for ids, *_ in kept.pop(task))
-    return kept
+        tokens -= sum(len(ids) for ids, *_ in memory.pop(task))
+    return memory
 
 
 def _sample(branch: Branch) -> "Sample":
     from manyturn.trainers.learn.passes.samples import Sample  # torch, which a configuration is checked without
 
     ids, places, logprobs, allowed = branch
-    said, drawn = np.zeros(len(ids), bool), np.zeros(len(ids))
-    said[places], drawn[places] = True, logprobs
-    return Sample(0, np.array(ids), said, drawn, np.where(said, 0, -1), allowed=dict(allowed))
+    reply_mask, logprob = np.zeros(len(ids), bool), np.zeros(len(ids))
+    reply_mask[places], logprob[places] = True, logprobs
+    return Sample(0, np.array(ids), reply_mask, logprob, np.where(reply_mask, 0, -1), allowed=dict(allowed))

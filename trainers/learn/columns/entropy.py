@@ -15,5 +15,5 @@ class EntropyColumnConfig(ColumnConfig):
 def entropy(step: PlayedStep, config: EntropyColumnConfig) -> Supplied:
     """Out of the ledgers; NaN where the engine gave none."""
     ledgers = [episode.ledger for episode in step.episodes if episode.ledger is not None]
-    told = [ledger.reply_entropies(turn) for ledger in ledgers for turn in range(len(ledger.spans))]
-    return Supplied(token_columns={"entropy": np.concatenate(told)})
+    entropies = [ledger.reply_entropies(turn) for ledger in ledgers for turn in range(len(ledger.spans))]
+    return Supplied(token_columns={"entropy": np.concatenate(entropies)})

@@ -22,16 +22,19 @@ def final_value(step: PlayedStep, config: FinalValueConfig) -> Supplied:
     """Of each turn's episode, and the mean of those that there are."""
     from manyturn.trainers.learn.passes.samples import Sample  # torch, which a configuration is checked without
 
-    asked, samples = list[int](), list[Sample]()
+    numbers, samples = list[int](), list[Sample]()
     for number, (episode, truncated) in enumerate(zip(step.episodes, step.batch.truncated_E, strict=True)):
         prompt = None if episode.ledger is None else episode.ledger.unanswered
         if truncated and prompt is not None:
             seen = np.array(prompt.ids[: step.agent.config.max_context])
-            ids, said = np.append(seen, seen[-1]), np.arange(len(seen) + 1) == len(seen)  # any token: it is not read
-            samples.append(Sample(number, ids, said, np.zeros(len(ids)), np.where(said, 0, -1)))
-            asked.append(number)
+            ids, reply_mask = (
+                np.append(seen, seen[-1]),
+                np.arange(len(seen) + 1) == len(seen),
+            )  # any token: it is not read
+            samples.append(Sample(number, ids, reply_mask, np.zeros(len(ids)), np.where(reply_mask, 0, -1)))
+            numbers.append(number)
     value_E = np.full(len(step.episodes), np.nan)
     if samples:
-        value_E[asked] = [float(row[-1]) for row in step.learner.read(samples).said_by("value")]
-    mean = float(np.mean(value_E[asked])) if asked else float("nan")
+        value_E[numbers] = [float(row[-1]) for row in step.learner.read(samples).said_by("value")]
+    mean = float(np.mean(value_E[numbers])) if numbers else float("nan")
     return Supplied({"final_value": value_E[step.batch.episode_K]}, figures={"final_value": mean})

@@ -20,5 +20,7 @@ class ProgressColumnConfig(ColumnConfig):
 @COLUMNS.register(ProgressColumnConfig)
 def progress(step: PlayedStep, config: ProgressColumnConfig) -> Supplied:
     """Of each turn; NaN where it is not known."""
-    told = [turn.progress for episode in step.episodes for turn in episode.turns]
-    return Supplied(columns={"progress": np.array([np.nan if known is None else known for known in told], np.float64)})
+    progress_K = [turn.progress for episode in step.episodes for turn in episode.turns]
+    return Supplied(
+        columns={"progress": np.array([np.nan if value is None else value for value in progress_K], np.float64)}
+    )

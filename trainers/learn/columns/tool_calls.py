@@ -24,14 +24,14 @@ class ToolCallsConfig(ColumnConfig):
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         if env is None:
             return None
-        known = tool_names(env.instructions)
-        if not known:
+        tools = tool_names(env.instructions)
+        if not tools:
             return (
                 f"counts calls of tools, and {env.name} tells agents of none (manyturn.envs.tools.told): take an "
                 "environment that has some, such as manyturn/Search-v0, or another stage"
             )
-        missing = next((tool for tool in self.tools if tool not in known), None)
-        return None if missing is None else f"counts calls of an {unknown('tool', missing, known)}"
+        missing = next((tool for tool in self.tools if tool not in tools), None)
+        return None if missing is None else f"counts calls of an {unknown('tool', missing, tools)}"
 
 
 @COLUMNS.register(ToolCallsConfig)
@@ -43,7 +43,7 @@ def tool_calls(step: PlayedStep, config: ToolCallsConfig) -> Supplied:
 
 
 def called(action: str, tools: Collection[str]) -> int:
-    """How many calls of these tools an action makes, of any where none is named; 0 where it cannot be read.
+    """The number of calls of these tools in an action; of any tool if none is named; 0 if it cannot be read.
 
     >>> two = '[{"name": "look", "arguments": {}}, {"name": "jump", "arguments": {}}]'
     >>> called(two, ()), called(two, ["look"]), called("look", ())

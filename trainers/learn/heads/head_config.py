@@ -25,7 +25,7 @@ class OwnCriticConfig(Options):
 
 
 class ExplorationConfig(Options):
-    """How an estimator is trained before reinforcement: the warmed-up policy explores, and the outcomes are learnt."""
+    """Training of an estimator before reinforcement: the warmed-up policy explores, and the outcomes are learnt."""
 
     episodes: int = Field(default=512, ge=2)
     """Episodes of exploration, in groups as steps have them. They count in the run's budget."""
@@ -64,7 +64,7 @@ class HeadConfig(Options):
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it learns before reinforcement, and then no more."""
+        """True if it learns before reinforcement and not after."""
         return False
 
 

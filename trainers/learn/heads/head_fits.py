@@ -1,4 +1,4 @@
-"""How head weights are fitted: gradient steps, or linear least squares over what it has seen.
+"""Fits of head weights: gradient steps, or linear least squares over the rows seen so far.
 
     least squares    w = argmin sum over rows of keep^age (x . w - y)^2 + ridge |w|^2,   x = (hidden state, 1)
 
@@ -77,8 +77,8 @@ class GradientFit:
 
     def tensors(self) -> Tensors:
         """Weights and the optimiser's state, by name."""
-        found = {f"{self._name}.weight.{key}": host_copy(value) for key, value in self.module.state_dict().items()}
-        return found | optimizer_tensors(f"{self._name}.optimizer", self._optimizer, list(self.module.parameters()))
+        weights = {f"{self._name}.weight.{key}": host_copy(value) for key, value in self.module.state_dict().items()}
+        return weights | optimizer_tensors(f"{self._name}.optimizer", self._optimizer, list(self.module.parameters()))
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``; those of other names are left alone."""
@@ -124,7 +124,7 @@ class LeastSquaresFit:
             torch.add(earlier, seen, out=sums)
 
     def apply(self, max_norm: float) -> None:
-        """What was added since the last time stays; there is no gradient."""
+        """Keep what was added since the last time; there is no gradient."""
         self._before = None
 
     def drop(self) -> None:
@@ -143,20 +143,20 @@ class LeastSquaresFit:
 
     def tensors(self) -> Tensors:
         """Sums and weights, by name."""
-        found = {"products": self._products, "targets": self._sums, "weights": self._weights}
-        return {f"{self._name}.solved.{key}": host_copy(value) for key, value in found.items()}
+        sums = {"products": self._products, "targets": self._sums, "weights": self._weights}
+        return {f"{self._name}.solved.{key}": host_copy(value) for key, value in sums.items()}
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``; those of other names are left alone."""
-        found = own_tensors(self._name, "solved", tensors)
+        saved = own_tensors(self._name, "solved", tensors)
         for mine, key in ((self._products, "products"), (self._sums, "targets"), (self._weights, "weights")):
-            mine.copy_(found[key])
+            mine.copy_(saved[key])
 
 
 def fit_of(name: str, config: HeadConfig, width: int, like: torch.Tensor) -> GradientFit | LeastSquaresFit:
     """The fit that the configuration names."""
-    made = {"gradient": GradientFit, "least_squares": LeastSquaresFit}[config.fit]
-    return made(name, config, width, like)
+    fit_type = {"gradient": GradientFit, "least_squares": LeastSquaresFit}[config.fit]
+    return fit_type(name, config, width, like)
 
 
 def layers_on(name: str, width: int, hidden: int, like: torch.Tensor) -> torch.nn.Sequential:
@@ -190,7 +190,7 @@ def with_one(states: torch.Tensor) -> torch.Tensor:
 def own_tensors(name: str, what: str, tensors: Mapping[str, torch.Tensor]) -> Tensors:
     """A head's tensors of one sort, by the rest of their names. Raises ValueError if there are none."""
     prefix = f"{name}.{what}."
-    found = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
-    if not found:
+    own = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+    if not own:
         raise ValueError(f"the checkpoint has no {name} head of this kind: it is of a run without one")
-    return found
+    return own

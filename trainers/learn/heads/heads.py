@@ -14,7 +14,7 @@ trained along with it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -32,8 +32,23 @@ if TYPE_CHECKING:
 Figures = Mapping[str, float | None]
 
 
+class HeadTargets(NamedTuple):
+    """The targets of heads in a step.
+
+    Attributes:
+        value_T: target of the value at each token that the policy said, NaN where unknown; None without values.
+        outcome_E: outcome of each episode, NaN if it is unscorable.
+    """
+
+    value_T: np.ndarray | None = None
+    outcome_E: np.ndarray | None = None
+
+
+NO_TARGETS = HeadTargets()
+
+
 class LearnerHead(Protocol):
-    """What a learner does with a head, in this order."""
+    """The life of a head in a learner, in this order."""
 
     name: str
 
@@ -43,15 +58,11 @@ class LearnerHead(Protocol):
         ...
 
     def watch(self, reading: Reading) -> Iterable[torch.Tensor]:
-        """What it says of each row of a pass; no gradient is needed."""
+        """The head's output for each row of a pass; no gradient is needed."""
         ...
 
-    def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
+    def begin(self, step: StepReading, targets: HeadTargets) -> Figures:
         """Before a step's updates: what it is to learn, and figures on what it knows already.
-
-        Args:
-            targets_T: what the advantage takes values for at each token that was said, NaN where unknown.
-            outcome_E: outcome of each episode, NaN if it is unscorable.
 
         Raises:
             ValueError: what this head learns from is not there.
@@ -77,14 +88,14 @@ class LearnerHead(Protocol):
 
 
 class SharedHead(LearnerHead, Protocol):
-    """One that several ranks can learn together, each from its own passes."""
+    """A head that several ranks can learn together, each from its own passes."""
 
     @property
     def given(self) -> dict[str, Rows]:
-        """What ``begin`` has found, for the other ranks."""
+        """The rows that ``begin`` computed, for the other ranks."""
         ...
 
-    def take(self, samples: Sequence[Sample], given: Mapping[str, Rows]) -> None:
+    def take(self, samples: Sequence[Sample], rows: Mapping[str, Rows]) -> None:
         """Stand where ``begin`` has led to in another rank."""
         ...
 
@@ -118,12 +129,14 @@ class ValueHead:
             states = states + self._share * (hidden - states)
         return self.fit.predict(states)
 
-    def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
-        if targets_T is None:
-            raise ValueError("a critic learns from targets_T, and the advantage gives none: leave [value] out")
+    def begin(self, step: StepReading, targets: HeadTargets) -> Figures:
+        if targets.value_T is None:
+            raise ValueError(
+                "a critic learns from the targets of values, and the advantage gives none: leave [value] out"
+            )
         self._before = step.said_by(self.name)
-        self._target = on_said(step.samples, targets_T, elsewhere=float("nan"))
-        return {"value_explained": explained(step.at_said(self._before), targets_T)}
+        self._target = on_said(step.samples, targets.value_T, elsewhere=float("nan"))
+        return {"value_explained": explained(step.at_said(self._before), targets.value_T)}
 
     def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
         before_BT = padded([self._before[i] for i in chosen]).to(reading.said.device)
@@ -142,8 +155,8 @@ class ValueHead:
     def given(self) -> dict[str, Rows]:
         return {"before": self._before, "target": self._target}
 
-    def take(self, samples: Sequence[Sample], given: Mapping[str, Rows]) -> None:
-        self._before, self._target = given["before"], given["target"]
+    def take(self, samples: Sequence[Sample], rows: Mapping[str, Rows]) -> None:
+        self._before, self._target = rows["before"], rows["target"]
 
     def join(self, ranks: JoinedRanks) -> None:
         self.fit.join(ranks)
@@ -171,13 +184,13 @@ class ProgressHead:
         self._no_states = like.new_empty(0, width)
 
     def watch(self, reading: Reading) -> list[torch.Tensor]:
-        """What each reply contributes to the outcome: one number for each reply of a row."""
+        """The contribution of each reply to the outcome: one number for each reply of a row."""
         return contributions(self.fit, reading)
 
-    def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
-        if outcome_E is None:
-            raise ValueError("a progress estimator learns from outcome_E: give the outcome of each episode")
-        self._outcome_E, self._episode = outcome_E, [sample.episode for sample in step.samples]
+    def begin(self, step: StepReading, targets: HeadTargets) -> Figures:
+        if targets.outcome_E is None:
+            raise ValueError("a progress estimator learns from outcomes: give the outcome of each episode")
+        self._outcome_E, self._episode = targets.outcome_E, [sample.episode for sample in step.samples]
         self._seen: list[tuple[torch.Tensor, np.ndarray]] = []
         return {}
 
@@ -192,8 +205,8 @@ class ProgressHead:
     def given(self) -> dict[str, Rows]:
         return {"outcome": [torch.from_numpy(self._outcome_E)]}
 
-    def take(self, samples: Sequence[Sample], given: Mapping[str, Rows]) -> None:
-        self._outcome_E, self._episode = given["outcome"][0].numpy(), [sample.episode for sample in samples]
+    def take(self, samples: Sequence[Sample], rows: Mapping[str, Rows]) -> None:
+        self._outcome_E, self._episode = rows["outcome"][0].numpy(), [sample.episode for sample in samples]
         self._seen = []
 
     def join(self, ranks: JoinedRanks) -> None:
@@ -240,12 +253,12 @@ class ProgressHead:
 
 
 def head_tensors(heads: Sequence[LearnerHead]) -> dict[str, torch.Tensor]:
-    """What heads have learnt, by name."""
+    """Tensors that heads have learnt, by name."""
     return {name: value for head in heads for name, value in head.fit.tensors().items()}
 
 
 def contributions(fit: "GradientFit | LeastSquaresFit | OwnBody", reading: Reading) -> list[torch.Tensor]:
-    """What a fit says of the last token of each reply: one number for each reply of a row."""
+    """The fit's output at the last token of each reply: one number for each reply of a row."""
     row_S, column_S = reading.at("reply_ends")
     return by_row(fit.predict(reading.hidden_at(row_S, column_S)), row_S, len(reading.said))
 

@@ -7,6 +7,7 @@ its own over the tokens of a step.
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 from transformers import PreTrainedModel
@@ -21,6 +22,32 @@ from manyturn.trainers.learn.passes.samples import Rows, Sample
 from manyturn.trainers.learn.passes.trie.packing import Packing
 
 
+class BodySettings(NamedTuple):
+    """Learning of a body.
+
+    Attributes:
+        hidden: width of the layer in between; 0 for none.
+        lr: learning rate of AdamW.
+        trains_copy: whether more than the layers on top learns.
+    """
+
+    hidden: int
+    lr: float
+    trains_copy: bool = True
+
+
+class BodyPasses(NamedTuple):
+    """Passes of a body; see ``Reader``.
+
+    Attributes:
+        frozen: the policy's cache of layers that do not learn, which are the same in the copy.
+    """
+
+    budget: PassBudget
+    packing: Packing = "padding"
+    frozen: FrozenStates | None = None
+
+
 class OwnBody:
     """The model and its optimiser.
 
@@ -28,11 +55,8 @@ class OwnBody:
         name: prefixes the names of its tensors.
         policy: what it is a copy of. Of a policy with adapters, these alone are trained in the copy too.
         like: a tensor of the device where it goes, and of the type of the policy's output head.
-        hidden: width of the layer in between; 0 for none.
-        lr: learning rate of AdamW.
-        budget, packing: of its passes; see ``Reader``.
-        trains_copy: whether more than the layers on top learns.
-        frozen: what the policy keeps of layers that do not learn, which are the same in the copy.
+        settings: how it learns.
+        passes: how it reads.
     """
 
     def __init__(
@@ -40,23 +64,19 @@ class OwnBody:
         name: str,
         policy: PreTrainedModel,
         like: torch.Tensor,
-        hidden: int,
-        lr: float,
-        budget: PassBudget,
-        trains_copy: bool = True,
-        frozen: FrozenStates | None = None,
-        packing: Packing = "padding",
+        settings: BodySettings,
+        passes: BodyPasses,
     ):
         self._name, self._policy = name, policy
         decoder = copy.deepcopy(policy.get_decoder())
         torch.nn.Module.to(decoder, like.device)
         self._copied = [p for p in decoder.parameters() if p.requires_grad]
-        self.module = layers_on(name, policy.config.get_text_config().hidden_size, hidden, like)
+        self.module = layers_on(name, policy.config.get_text_config().hidden_size, settings.hidden, like)
         for weights in self._copied:
-            weights.requires_grad_(trains_copy)
-        self._trained = [*(self._copied if trains_copy else ()), *self.module.parameters()]
-        self._optimizer = torch.optim.AdamW(self._trained, lr=lr, weight_decay=0.0, fused=True)
-        self.reader = BodyReader(decoder, budget, packing, frozen)
+            weights.requires_grad_(settings.trains_copy)
+        self._trained = [*(self._copied if settings.trains_copy else ()), *self.module.parameters()]
+        self._optimizer = torch.optim.AdamW(self._trained, lr=settings.lr, weight_decay=0.0, fused=True)
+        self.reader = BodyReader(decoder, passes.budget, passes.packing, passes.frozen)
 
     @torch.no_grad()
     def copy_policy(self) -> None:
@@ -75,7 +95,7 @@ class OwnBody:
         return self.module(states.to(next(self.module.parameters()).dtype))[..., 0]
 
     def over(self, samples: Sequence[Sample], watch: Callable[[Reading], Iterable[torch.Tensor]]) -> Rows:
-        """What is kept of a pass over all samples without gradient: a tensor on the CPU for each."""
+        """The results of a pass over all samples without gradient: a tensor on the CPU for each."""
         return self.reader.over(samples, {"": watch})[""]
 
     def join(self, ranks: JoinedRanks) -> None:
@@ -98,15 +118,15 @@ class OwnBody:
 
     def tensors(self) -> Tensors:
         """Weights and the optimiser's state, by name."""
-        found = {f"{self._name}.own.{key}": host_copy(value) for key, value in self.module.state_dict().items()}
-        found |= {f"{self._name}.body.{n}": host_copy(p) for n, p in enumerate(self._copied)}
-        return found | optimizer_tensors(f"{self._name}.optimizer", self._optimizer, self._trained)
+        weights = {f"{self._name}.own.{key}": host_copy(value) for key, value in self.module.state_dict().items()}
+        weights |= {f"{self._name}.body.{n}": host_copy(p) for n, p in enumerate(self._copied)}
+        return weights | optimizer_tensors(f"{self._name}.optimizer", self._optimizer, self._trained)
 
     @torch.no_grad()
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``; those of other names are left alone."""
         self.module.load_state_dict(own_tensors(self._name, "own", tensors))
-        found = own_tensors(self._name, "body", tensors)
+        saved = own_tensors(self._name, "body", tensors)
         for number, weights in enumerate(self._copied):
-            weights.copy_(found[str(number)])
+            weights.copy_(saved[str(number)])
         load_optimizer(f"{self._name}.optimizer", self._optimizer, self._trained, tensors)

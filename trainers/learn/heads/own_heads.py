@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from manyturn.trainers.learn.heads.head_config import ExplorationConfig, OwnCriticConfig
-from manyturn.trainers.learn.heads.heads import Figures, ValueHead, contributions
+from manyturn.trainers.learn.heads.heads import Figures, HeadTargets, ValueHead, contributions
 from manyturn.trainers.learn.heads.own_body import OwnBody
 from manyturn.trainers.learn.passes.forward import Reading
 from manyturn.trainers.learn.passes.gradient_passes import Measured
@@ -32,13 +32,13 @@ class OwnCritic(ValueHead):
         """The value before each token (B, T), of a pass of its own body; 0 before the first, which is not drawn."""
         return reading.before_each(self._body.predict)
 
-    def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
+    def begin(self, step: StepReading, targets: HeadTargets) -> Figures:
         self._samples = step.samples
-        return super().begin(step, targets_T, outcome_E)
+        return super().begin(step, targets)
 
-    def take(self, samples: Sequence[Sample], given: Mapping[str, Rows]) -> None:
+    def take(self, samples: Sequence[Sample], rows: Mapping[str, Rows]) -> None:
         self._samples = samples
-        super().take(samples, given)
+        super().take(samples, rows)
 
     def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
         """As the base's, but from a pass of its own body over the same rows."""
@@ -54,13 +54,13 @@ class FixedEstimator:
         self.config, self.fit = config, body
 
     def watch(self, reading: Reading) -> list[torch.Tensor]:
-        """What each reply contributes to the outcome, of a pass of its own body: one number for each reply of a row."""
+        """The contribution of each reply to the outcome, from a pass of its own body: one number per reply of a row."""
         return contributions(self.fit, reading)
 
-    def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
+    def begin(self, step: StepReading, targets: HeadTargets) -> Figures:
         """Nothing is to be learnt any more: how well it still does, the policy having moved."""
-        if outcome_E is None:
-            raise ValueError("a progress estimator is measured by outcome_E: give the outcome of each episode")
+        if (outcome_E := targets.outcome_E) is None:
+            raise ValueError("a progress estimator is measured by outcomes: give the outcome of each episode")
         owner = np.repeat([sample.episode for sample in step.samples], [len(row) for row in step.said_by(self.name)])
         total_E = np.bincount(owner, np.concatenate(step.said_by(self.name)), minlength=len(outcome_E))
         known_E = np.isfinite(outcome_E)

@@ -1,5 +1,6 @@
 """LoRA adapters on a frozen model: on all its linear layers but the head, or on those of a range of decoder layers."""
 
+import warnings
 from typing import Any
 
 import torch
@@ -25,13 +26,15 @@ def add_adapters(language: LanguageModel, learner: LearnerConfig, seed: int) -> 
         {"target_modules": "all-linear"} if learner.lora_layers is None else _within(language, learner.lora_layers)
     )
     settings = LoraConfig(r=learner.lora_rank, lora_alpha=learner.lora_alpha, bias="none", **where)
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        # Peft reads what transformers 5.23 has renamed, and nobody who trains can change that.
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
         torch.manual_seed(seed)
         language.model = get_peft_model(language.model, settings)  # type: ignore[assignment]
 
 
 def _within(language: LanguageModel, chosen: tuple[int, int]) -> dict[str, Any]:
-    """What peft calls the linear layers inside the decoder layers of a range."""
+    """The names that peft gives the linear layers inside a range of decoder layers."""
     first, end = chosen
     name, layers = layers_of(language.model.get_decoder())
     if end > len(layers):

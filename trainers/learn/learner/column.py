@@ -28,6 +28,8 @@ from manyturn.trainers.credit.batch.turn_batch import FloatK, FloatT, TurnBatch
 if TYPE_CHECKING:
     from manyturn.agents.play.agent import Agent
     from manyturn.agents.play.episode import Episode
+    from manyturn.agents.play.fork import Fork
+    from manyturn.agents.tokens.episode_key import EpisodeKey
     from manyturn.trainers.learn.learner.learner import Learner
     from manyturn.trainers.learn.passes.forward import Place
     from manyturn.trainers.learn.reading.step_reading import StepReading
@@ -51,7 +53,7 @@ class ColumnConfig(Named):
 
 
 class PlayedStep(NamedTuple):
-    """What a supplier may look at: a step of one policy, before its updates.
+    """The input of a supplier: a step of one policy, before its updates.
 
     Attributes:
         reading: what the policy thinks of what it said.
@@ -60,6 +62,8 @@ class PlayedStep(NamedTuple):
         agent: the policy as it plays: reply format, chat template, sampling.
         learner: the policy as it learns.
         longest: the most tokens that the run lets a "reply" and an "episode" have.
+        temperatures: key of each episode that was drawn at another temperature than the agent's -> that temperature.
+        forks: key of each episode that is a branch of another one -> where it forks.
     """
 
     reading: "StepReading"
@@ -68,10 +72,12 @@ class PlayedStep(NamedTuple):
     agent: "Agent"
     learner: "Learner"
     longest: Mapping[Extent, int] = {}
+    forks: "Mapping[EpisodeKey, Fork]" = {}
+    temperatures: "Mapping[EpisodeKey, float]" = {}
 
 
 class Supplied(NamedTuple):
-    """What a supplier returns.
+    """The output of a supplier.
 
     Attributes:
         columns: name -> a number for each turn (K).
@@ -88,20 +94,20 @@ COLUMNS: Registry[Supplied] = Registry("column", "manyturn.trainers.learn.column
 
 
 def suppliers(run: Any, env: EnvFacts) -> list[ColumnConfig]:
-    """Those that a run needs, and those that it uses and can have.
+    """The suppliers that a run needs, and the optional ones that it can have.
 
     Args:
         run: a ``RunConfig`` that was not refused.
         env: its environment.
     """
-    wanted = run.credit.needs | run.credit.uses
-    known = _names(wanted)
-    found = [_options(name, run) for name in dict.fromkeys(known[column] for column in sorted(wanted))]
-    return [supplier for supplier in found if supplier.refuse(run, env) is None]
+    columns = run.credit.needs | run.credit.uses
+    supplier_of = _names(columns)
+    options = [_options(name, run) for name in dict.fromkeys(supplier_of[column] for column in sorted(columns))]
+    return [supplier for supplier in options if supplier.refuse(run, env) is None]
 
 
 def with_columns(
-    step: PlayedStep, wanted: Sequence[ColumnConfig], memory: Memory
+    step: PlayedStep, suppliers: Sequence[ColumnConfig], memory: Memory
 ) -> tuple[TurnBatch, dict[str, float], Memory]:
     """The batch with the columns of these suppliers, their figures, and what they remember.
 
@@ -109,7 +115,7 @@ def with_columns(
         memory: what they remembered last time.
     """
     columns, token_columns, figures = dict[str, FloatK](), dict[str, FloatT](), dict[str, float]()
-    for supplier in wanted:
+    for supplier in suppliers:
         supplied, memory = COLUMNS.apply_remembering(supplier, memory, step)
         columns |= supplied.columns
         token_columns |= supplied.token_columns
@@ -119,18 +125,18 @@ def with_columns(
 
 def refuse_columns(run: Any, env: EnvFacts | None) -> str | None:
     """Why a run's columns do not fit its stages of credit: one is missing, or supplied in vain."""
-    needed, wanted = run.credit.needs, run.credit.needs | run.credit.uses
-    known = _names(wanted)
-    for column, stage in wanted.items():
-        if column not in known:
-            return f"{stage} needs the {unknown('column', column, known)}"
+    needed, columns = run.credit.needs, run.credit.needs | run.credit.uses
+    supplier_of = _names(columns)
+    for column, stage in columns.items():
+        if column not in supplier_of:
+            return f"{stage} needs the {unknown('column', column, supplier_of)}"
     for column, stage in needed.items():
-        if reason := _options(known[column], run).refuse(run, env):
+        if reason := _options(supplier_of[column], run).refuse(run, env):
             return f"{stage} needs the column {column!r}, which {reason}"
     names = [supplier.name for supplier in run.columns]
     if twice := [name for name in names if names.count(name) > 1]:
         return f"columns names {twice[0]} twice: put its options into one entry"
-    idle = set(known.values()) - {known[column] for column in wanted}
+    idle = set(supplier_of.values()) - {supplier_of[column] for column in columns}
     for supplier in run.columns:
         if supplier.name in idle:
             return f"columns holds options of {supplier.name}, which no stage of credit needs: leave them out"
@@ -138,32 +144,32 @@ def refuse_columns(run: Any, env: EnvFacts | None) -> str | None:
     return next((reason for reason in reasons if reason), None)
 
 
-def _names(wanted: Collection[str]) -> dict[str, str]:
+def _names(columns: Collection[str]) -> dict[str, str]:
     """Column -> name of its supplier, of all that are known; plugins are loaded where one is wanted that is not."""
     names = _given()
-    if not set(wanted) <= names.keys():
+    if not set(columns) <= names.keys():
         load_plugins()
         names = _given()
     return names
 
 
 def _given() -> dict[str, str]:
-    found: dict[str, str] = {}
+    supplier_of: dict[str, str] = {}
     for name in COLUMNS.names():
         for column in _config_type(name).gives or {name}:
-            if column in found:
-                raise ValueError(f"the column {column} has two suppliers, {found[column]} and {name}: rename one")
-            found[column] = name
-    return found
+            if column in supplier_of:
+                raise ValueError(f"the column {column} has two suppliers, {supplier_of[column]} and {name}: rename one")
+            supplier_of[column] = name
+    return supplier_of
 
 
 def _config_type(name: str) -> type[ColumnConfig]:
-    found = COLUMNS.entry(name).config_type
-    if not issubclass(found, ColumnConfig):
-        raise TypeError(f"the options of the column {name} are a {found.__name__}: derive them from ColumnConfig")
-    return found
+    config_type = COLUMNS.entry(name).config_type
+    if not issubclass(config_type, ColumnConfig):
+        raise TypeError(f"the options of the column {name} are a {config_type.__name__}: derive them from ColumnConfig")
+    return config_type
 
 
 def _options(name: str, run: Any) -> ColumnConfig:
     """A supplier's options: the run's own, or the defaults."""
-    return next((given for given in run.columns if given.name == name), None) or COLUMNS.parse(name)
+    return next((options for options in run.columns if options.name == name), None) or COLUMNS.parse(name)

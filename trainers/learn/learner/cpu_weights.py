@@ -56,7 +56,7 @@ class HostWeights:
             weights.copy_(own)
 
     def state(self) -> dict[str, torch.Tensor]:
-        """What is in the host's weights and not in the device's, by name."""
+        """Tensors that are in the CPU's weights and not in the device's, by name."""
         pairs = enumerate(zip(self._weights, self.own, strict=True))
         return {f"{_PREFIX}.{number}": own for number, (weights, own) in pairs if own.dtype != weights.dtype}
 

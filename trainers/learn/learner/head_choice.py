@@ -1,4 +1,4 @@
-"""Which head a section of the configuration describes."""
+"""Choice of the head that a section of the configuration describes."""
 
 import torch
 from transformers import PreTrainedModel
@@ -6,7 +6,7 @@ from transformers import PreTrainedModel
 from manyturn.agents.model.torch_models import output_head
 from manyturn.trainers.learn.heads.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.heads.heads import LearnerHead, ProgressHead, ValueHead
-from manyturn.trainers.learn.heads.own_body import OwnBody
+from manyturn.trainers.learn.heads.own_body import BodyPasses, BodySettings, OwnBody
 from manyturn.trainers.learn.heads.own_heads import FixedEstimator, OwnCritic
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.passes.frozen_states import FrozenStates
@@ -31,7 +31,7 @@ def head_of(
         frozen: what is kept of the policy's layers that do not learn.
         device: where it goes; None: to the policy's.
     """
-    passes = frozen, learner.packing
+    passes = BodyPasses(budget, learner.packing, frozen)
     width, own_type = policy.config.get_text_config().hidden_size, output_head(policy).weight.dtype
     like = torch.empty(0, dtype=own_type, device=policy.device if device is None else device)
     match config:
@@ -40,11 +40,10 @@ def head_of(
         case ProgressHeadConfig(body="policy"):
             return ProgressHead(config, width, like)
         case ValueHeadConfig(own=own):
-            lr = own.lr or _CRITIC * learner.lr
-            body = OwnBody(ValueHead.name, policy, like, own.hidden, lr, budget, True, *passes)
-            return OwnCritic(own, body)
-        case ProgressHeadConfig(exploration=made):
-            lr, trains_copy = made.lr or _ESTIMATOR * learner.lr, made.trains == "all"
-            body = OwnBody(ProgressHead.name, policy, like, made.hidden, lr, budget, trains_copy, *passes)
-            return FixedEstimator(made, body)
+            settings = BodySettings(own.hidden, own.lr or _CRITIC * learner.lr)
+            return OwnCritic(own, OwnBody(ValueHead.name, policy, like, settings, passes))
+        case ProgressHeadConfig(exploration=exploration):
+            lr = exploration.lr or _ESTIMATOR * learner.lr
+            settings = BodySettings(exploration.hidden, lr, exploration.trains == "all")
+            return FixedEstimator(exploration, OwnBody(ProgressHead.name, policy, like, settings, passes))
     raise TypeError(f"{type(config).__name__} belongs to no head")

@@ -6,6 +6,7 @@ float32, bfloat16 only inside autocast).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import torch
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.model.shard_files import WrittenShards
 from manyturn.trainers.learn.heads.head_config import HeadConfig
-from manyturn.trainers.learn.heads.heads import LearnerHead, head_tensors
+from manyturn.trainers.learn.heads.heads import NO_TARGETS, HeadTargets, LearnerHead, head_tensors
 from manyturn.trainers.learn.heads.own_body import OwnBody
 from manyturn.trainers.learn.heads.own_heads import FixedEstimator
 from manyturn.trainers.learn.learner.head_choice import head_of
@@ -44,10 +45,9 @@ class Learner:
     Args:
         language: the model; its weights are changed in place.
         config: optimiser settings.
-        objective: the loss.
+        objective: the loss; an EPO schedule has its length set, see ``ObjectiveConfig.over``.
         temperature: sampling temperature of the rollouts; the ratio is only right at the same one.
         heads: what is learnt next to the policy, from its hidden states.
-        steps: of the run; an objective whose schedule has the run's length needs it.
         share: what every rank learns with, where there are several; this is rank 0's learner then.
     """
 
@@ -58,7 +58,6 @@ class Learner:
         objective: ObjectiveConfig,
         temperature: float,
         heads: Sequence[HeadConfig] = (),
-        steps: int | None = None,
         share: Share | None = None,
     ):
         self.model, self.config, self.objective = language.model, config, objective
@@ -68,7 +67,7 @@ class Learner:
         self.budget = PassBudget(config.micro_tokens)
         compiled = CompiledLayers(self.model.get_decoder()) if config.compile else None
         self.reader = Reader(self.model, self.budget, temperature, config.packing, self.frozen, compiled)
-        self.memory = ObjectiveMemory(objective, steps)
+        self.memory = ObjectiveMemory(objective)
         self.recomputes = False
         if config.gradient_checkpointing:
             self.recomputes = True
@@ -83,7 +82,7 @@ class Learner:
 
     @property
     def updates(self) -> int:
-        """How often the weights were changed."""
+        """The number of updates of the weights."""
         return self.optimizer.updates
 
     def recompute(self) -> None:
@@ -105,7 +104,7 @@ class Learner:
         self._learning.put_together()
 
     def _forget_states(self) -> None:
-        """What comes next reads other tokens."""
+        """Drop the states: the next passes read other tokens."""
         if self.frozen is not None:
             self.frozen.forget()
 
@@ -115,11 +114,11 @@ class Learner:
 
     @property
     def estimator(self) -> FixedEstimator | None:
-        """What is trained on exploration before reinforcement, if anything is."""
+        """The head that is trained on exploration before reinforcement, if there is one."""
         return next((head for head in self.heads if isinstance(head, FixedEstimator)), None)
 
     def read(self, samples: Sequence[Sample], places: Collection[Place] = ()) -> StepReading:
-        """What policy, heads and reference think of the samples of a step, for whoever asks before its updates.
+        """Read the samples of a step with policy, heads and reference, before its updates.
 
         Args:
             places: where hidden states are kept.
@@ -137,7 +136,7 @@ class Learner:
 
     @property
     def reference(self) -> ReadsReference | None:
-        """What reads with the weights of the reference policy, where the objective has one."""
+        """The reader with the weights of the reference policy, where the objective has one."""
         return self._learning.reference
 
     def learn(
@@ -146,8 +145,7 @@ class Learner:
         advantage_T: np.ndarray,
         rate: float,
         key: tuple[Any, ...],
-        targets_T: np.ndarray | None = None,
-        outcome_E: np.ndarray | None = None,
+        targets: HeadTargets = NO_TARGETS,
         kept_E: np.ndarray | None = None,
     ) -> Figures:
         """The updates of one step.
@@ -157,7 +155,7 @@ class Learner:
             advantage_T: credit of each token that was said.
             rate: share of the learning rate that the step learns at; see ``rate_share``.
             key: decides which episodes share a minibatch.
-            targets_T, outcome_E: what heads learn from; see ``LearnerHead.begin``.
+            targets: of the heads.
             kept_E: whether an episode is learnt from; None: all are.
 
         Returns:
@@ -170,7 +168,7 @@ class Learner:
         now = self.memory.begin(entropy_T, step.at_said([sample.reply for sample in samples]))
         figures |= self.memory.figures(now)
         for head in self.heads:
-            figures.update(head.begin(step, targets_T, outcome_E))
+            figures.update(head.begin(step, targets))
         if step.is_made:
             figures = mismatch_of(samples, step.logprob) | figures
         step.close()
@@ -189,10 +187,32 @@ class Learner:
         )
 
     def imitate(
-        self, samples: Sequence[Sample], weights: Rows, whole: float, lr: float, between: Callable[[], None]
+        self,
+        samples: Sequence[Sample],
+        lr: float,
+        observed: float = 0.0,
+        between: Callable[[], None] = lambda: None,
     ) -> dict[str, float]:
-        """One update towards saying what samples say; see ``Updates.imitate``."""
-        return self._learning.imitate(samples, weights, whole, lr, between)
+        """One update towards saying what demonstrations say, without credit.
+
+            loss = -sum over tokens of w log pi(token) / sum of w     w: 1 where the token was said, else ``observed``
+
+        Args:
+            lr: learning rate.
+            observed: weight of a token that was not said; with 0 it is not read. The first token is never predicted.
+            between: called in each micro-batch, or with several ranks before the first; what it raises ends the
+                update, of which nothing is applied.
+
+        Returns:
+            The loss, and the norm of the gradient.
+        """
+        # A reply that is wrong on purpose is neither said nor the environment's: it weighs nothing.
+        weights = [np.where(sample.said, 1.0, np.where(sample.reply < 0, observed, 0.0)) for sample in samples]
+        if observed:
+            samples = [replace(sample, said=np.arange(len(sample)) > 0) for sample in samples]
+        total_weight = sum(float(weight[sample.said].sum()) for sample, weight in zip(samples, weights, strict=True))
+        rows = [torch.from_numpy(weight) for weight in weights]
+        return self._learning.imitate(samples, rows, total_weight, lr, between)
 
     def plain(self) -> dict[str, Any]:
         """JSON values that a resumed run must go on from."""

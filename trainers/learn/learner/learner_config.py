@@ -92,7 +92,7 @@ class LearnerConfig(Options):
 
     @property
     def gives_states(self) -> bool:
-        """Whether ``states_gb`` differs from its default."""
+        """True if ``states_gb`` differs from its default."""
         return self.states_gb != type(self).model_fields["states_gb"].default
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:

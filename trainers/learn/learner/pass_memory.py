@@ -1,6 +1,6 @@
-"""What an update takes in memory, known before the first one.
+"""Memory that an update takes, estimated before the first one.
 
-    kept       weights, their gradients, AdamW's two moments, the reference's copy
+    held       weights, their gradients, AdamW's two moments, the reference's copy
     passing    what a forward and a backward pass hold on top of that, at their peak
 
 What is passing follows from the model and the sizes of a pass, and from nothing else. So a pass is made with tensors
@@ -45,21 +45,21 @@ class UpdateMemory(NamedTuple):
     """Bytes at the peak of an update.
 
     Attributes:
-        kept: from update to update.
+        held: from update to update.
         passing: during a pass of the learner's budget.
     """
 
-    kept: float
+    held: float
     passing: float
 
     @property
     def peak(self) -> float:
         """All of it."""
-        return self.kept + self.passing
+        return self.held + self.passing
 
 
 def update_memory(learner: Learner, length: int) -> UpdateMemory:
-    """What an update of a learner takes at its peak, engines apart.
+    """The memory that an update of a learner takes at its peak, without engines.
 
     Sequences that share beginnings are taken for ones that share nothing: with ``trie``, the copies of what they share
     come on top.
@@ -69,13 +69,15 @@ def update_memory(learner: Learner, length: int) -> UpdateMemory:
     """
     tokens = learner.budget.tokens
     rows = max(1, tokens // length)
-    kept = _kept(learner.model, bool(learner.reference), moments=not learner.config.offload_optimizer)
+    held = _held_bytes(
+        learner.model, has_reference=bool(learner.reference), moments=not learner.config.offload_optimizer
+    )
     passing = passing_bytes(learner.reader, rows, length)
     for head in learner.heads:
         if isinstance(head.fit, OwnBody):  # whose pass is held until the policy's goes backwards
-            kept += _kept(head.fit.reader.model, False)
+            held += _held_bytes(head.fit.reader.model, has_reference=False)
             passing += passing_bytes(head.fit.reader, rows, length)
-    return UpdateMemory(kept, passing)
+    return UpdateMemory(held, passing)
 
 
 def check_fits(learner: Learner, length: int, beside: float) -> str | None:
@@ -85,7 +87,7 @@ def check_fits(learner: Learner, length: int, beside: float) -> str | None:
 
     Args:
         length: tokens of the longest sequence.
-        beside: bytes that are kept next to it.
+        beside: bytes that are held next to it.
 
     Returns:
         What to tell the user, if activations are computed again for that reason.
@@ -113,7 +115,7 @@ def check_fits(learner: Learner, length: int, beside: float) -> str | None:
             f"activations are computed again in backward passes: an update would take {size(without)} of memory "
             f"otherwise, and the device has {size(total)}; with that it takes {size(memory.peak + beside)}"
         )
-    fits = int((total - memory.kept - beside) / memory.passing * config.micro_tokens * _SAFE)
+    fits = int((total - memory.held - beside) / memory.passing * config.micro_tokens * _SAFE)
     if fits >= length:
         fix = f"set learner.micro_tokens to {fits}"
     elif config.compile:
@@ -134,10 +136,10 @@ def _at_most(learner: Learner) -> float:
     width, inner = text.hidden_size, getattr(text, "intermediate_size", None) or 4 * text.hidden_size
     token = text.num_hidden_layers * (_WIDTHS * width + _INNER * inner) * 4
     models = 1 + sum(isinstance(head.fit, OwnBody) for head in learner.heads)
-    return models * (_kept(learner.model, True) + learner.budget.tokens * token + _BLOCKS)
+    return models * (_held_bytes(learner.model, has_reference=True) + learner.budget.tokens * token + _BLOCKS)
 
 
-def _kept(model: torch.nn.Module, has_reference: bool, moments: bool = True) -> float:
+def _held_bytes(model: torch.nn.Module, *, has_reference: bool, moments: bool = True) -> float:
     """Weights, gradients, and where they are on the device too, AdamW's moments and the reference."""
     own = sum(weights.nbytes for weights in model.parameters())
     trained = sum(weights.nbytes for weights in model.parameters() if weights.requires_grad)
@@ -157,7 +159,7 @@ def check_offloaded(learner: Learner) -> None:
 
 
 def passing_bytes(reader: Reader, rows: int, length: int) -> float:
-    """What a pass with gradient holds beyond weights and gradients, at its peak.
+    """Bytes that a pass with gradient holds beyond weights and gradients, at its peak.
 
     Args:
         rows, length: its sequences, and the tokens of each.
@@ -236,11 +238,11 @@ class _Alive(TorchDispatchMode):
         self._now = self.peak = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = func(*args, **(kwargs or {}))
-        for tensor in tree_leaves(found):
+        result = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
             if isinstance(tensor, torch.Tensor):
                 self._count(tensor.untyped_storage())
-        return found
+        return result
 
     def _count(self, storage: torch.UntypedStorage) -> None:
         key = id(storage)  # one Python object stands for a storage as long as it lives

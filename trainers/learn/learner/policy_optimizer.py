@@ -91,8 +91,10 @@ class PolicyOptimizer:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Its state by name, for checkpoints."""
-        found = optimizer_tensors("optimizer", self.adamw, self._stepped)
-        return found | ({} if self._host is None else {n: host_copy(value) for n, value in self._host.state().items()})
+        tensors = optimizer_tensors("optimizer", self.adamw, self._stepped)
+        return tensors | (
+            {} if self._host is None else {n: host_copy(value) for n, value in self._host.state().items()}
+        )
 
     def state(self) -> dict[str, torch.Tensor]:
         """The same as it is held, which may be in a rank's shards."""

@@ -53,7 +53,7 @@ def warmup_steps(config: LearnerConfig, steps: int) -> int:
 
 
 def knows_the_end(config: LearnerConfig) -> bool:
-    """Whether the rate of a step depends on how many steps the run has.
+    """True if the rate of a step depends on the number of steps of the run.
 
     >>> [knows_the_end(LearnerConfig(lr_schedule="constant", lr_warmup=warmup)) for warmup in (10, 0.1)]
     [False, True]

@@ -1,4 +1,4 @@
-"""What one process learns a policy with; ``ranks/leading.py`` has the same methods for rank 0 of several."""
+"""Learning in one process; ``ranks/rank_zero.py`` has the same methods for rank 0 of several."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,14 +24,17 @@ from manyturn.trainers.learn.reading.reference import ReadsReference, Reference
 class PolicyLearning(Protocol):
     """Updates of one policy: in a single process, or on rank 0 of several (``ranks/rank_zero.py``)."""
 
-    updates: Updates
+    @property
+    def updates(self) -> Updates[Any]:
+        """Updates of the policy in this process."""
+        ...
 
     @property
     def reference(self) -> ReadsReference | None:
         """Reader with the reference's weights, where the objective has a KL term."""
         ...
 
-    def reader(self, whole: Reader) -> Reader:
+    def reader(self, reader: Reader) -> Reader:
         """Reader of a step's samples."""
         ...
 
@@ -50,7 +53,7 @@ class PolicyLearning(Protocol):
         ...
 
     def imitate(
-        self, samples: Sequence[Sample], weights: Rows, whole: float, lr: float, between: Callable[[], None]
+        self, samples: Sequence[Sample], weights: Rows, total_weight: float, lr: float, between: Callable[[], None]
     ) -> dict[str, float]:
         """As ``Updates.imitate``."""
         ...
@@ -87,9 +90,9 @@ class SingleProcess:
         self.reference = Reference(optimizer.trained) if objective.kl else None
         self.updates = Updates(config, objective, reader, optimizer, heads, Passes())
 
-    def reader(self, whole: Reader) -> Reader:
-        """What a step is read with."""
-        return whole
+    def reader(self, reader: Reader) -> Reader:
+        """The reader of a step."""
+        return reader
 
     def put_together(self) -> None:
         """The policy holds what was learnt: here it always does."""
@@ -107,10 +110,10 @@ class SingleProcess:
         return self.updates.of_step(before, now, key, kept_E)
 
     def imitate(
-        self, samples: Sequence[Sample], weights: Rows, whole: float, lr: float, between: Callable[[], None]
+        self, samples: Sequence[Sample], weights: Rows, total_weight: float, lr: float, between: Callable[[], None]
     ) -> dict[str, float]:
         """As ``Updates.imitate``."""
-        return self.updates.imitate(samples, weights, whole, lr, between)
+        return self.updates.imitate(samples, weights, total_weight, lr, between)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The state of optimiser and reference, by name."""

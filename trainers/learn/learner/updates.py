@@ -28,7 +28,7 @@ Head = TypeVar("Head", bound=LearnerHead)
 
 @dataclass
 class Updates(Generic[Head]):
-    """What an update works with.
+    """The parts that an update works with.
 
     Attributes:
         reader: of the policy whose weights ``optimizer`` changes.
@@ -57,8 +57,8 @@ class Updates(Generic[Head]):
         samples, gathered = before.samples, defaultdict[str, list[float]](list)
         self.gap, stopped = None, 0.0
         self.reader.asked = self.reader.computed = 0
-        kept = {sample.episode for sample in samples if kept_E is None or kept_E[sample.episode]}
-        for chosen in self._minibatches(sorted(kept), key):
+        episodes = {sample.episode for sample in samples if kept_E is None or kept_E[sample.episode]}
+        for chosen in self._minibatches(sorted(episodes), key):
             indices = [i for i, sample in enumerate(samples) if sample.episode in chosen]
             measured = self._update(before, indices, now)
             for name, value in measured.items():
@@ -68,9 +68,9 @@ class Updates(Generic[Head]):
         means = {name: sum(values) / len(values) for name, values in gathered.items()}
         if self.config.stop_kl is not None:
             means["stopped"] = stopped
-        asked, computed = self.passes.counted(self.reader)
-        if self.config.packing != "padding" and asked:
-            means["packing_ratio"] = computed / asked
+        requested, computed = self.passes.counted(self.reader)
+        if self.config.packing != "padding" and requested:
+            means["packing_ratio"] = computed / requested
         budget = self.reader.budget
         if budget.tokens < self.config.micro_tokens:
             means |= {"micro_tokens": budget.tokens, "learner_out_of_memory": budget.times}
@@ -82,22 +82,22 @@ class Updates(Generic[Head]):
         self,
         samples: Sequence[Sample],
         weights: Rows,
-        whole: float,
+        total_weight: float,
         lr: float,
         between: Callable[[], None] = lambda: None,
     ) -> dict[str, float]:
-        """One update towards saying what samples say; see ``imitation.py``.
+        """One update towards saying what samples say; see ``Learner.imitate``.
 
         Args:
             weights: (T,) what each token of a sample weighs.
-            whole: what all of them weigh that are said.
+            total_weight: sum of weights over trained tokens.
             between: called in each pass.
         """
         self.optimizer.begin_step(lr)
 
         def loss(chosen: list[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
             weight_BT = padded([weights[i].float() for i in chosen]).to(reading.said.device)
-            value = -(reading.logprob * reading.said * weight_BT).sum() / whole
+            value = -(reading.logprob * reading.said * weight_BT).sum() / total_weight
             between()
             return value, {"loss": value.detach()}
 

@@ -32,7 +32,7 @@ Aggregation = Literal["token-mean", "token-sum", "seq-mean-token-sum", "seq-mean
 
 @dataclass(frozen=True)
 class Denominators:
-    """What sums are divided by: counts over the full batch of one update.
+    """Divisors of sums: counts over the full batch of one update.
 
     Attributes:
         tokens: tokens of the policy.

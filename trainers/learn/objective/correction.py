@@ -153,7 +153,7 @@ def importance_weights(config: TisConfig, log_ratio_T: FloatT, sequences: Sequen
 
 
 def kept(rules: Sequence[RejectConfig], log_ratio_T: FloatT, sequences: Sequences) -> np.ndarray:
-    """Which tokens keep all rules (N,).
+    """True for the tokens that keep all rules (N,).
 
     >>> rule = RejectConfig(divergence="k1", over="mean", upper=2.0)
     >>> kept([rule], np.log([3.0, 1.0, 3.0]), Sequences.of(np.array([0, 0, 1]))).tolist()

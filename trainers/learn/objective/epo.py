@@ -87,7 +87,7 @@ class EpoConfig(Options):
 
 
 class EntropyRange(NamedTuple):
-    """What the history says about a step.
+    """The bounds that the history sets for a step.
 
     Attributes:
         reference: R for all turns, or of each turn by its number; empty before there is a history.
@@ -120,13 +120,9 @@ class EntropyHistory:
         self.turns += [0.0] * (len(mean_t) - len(self.turns))
         self.turns[: len(mean_t)] = (np.array(self.turns[: len(mean_t)]) + mean_t).tolist()
 
-    def range(self, config: EpoConfig, run_steps: int) -> EntropyRange:
-        """The range for a step: the next one in the paper's form, the one added last in the released form.
-
-        Args:
-            run_steps: of the run, which the schedule has where no other length is set.
-        """
-        horizon = run_steps if config.horizon is None else config.horizon
+    def range(self, config: EpoConfig) -> EntropyRange:
+        """The range for a step: the next one in the paper's form, the one added last in the released form."""
+        horizon = config.horizon or 0
         if config.form == "released":
             reference = tuple(total / self.steps for total in self.turns)
             return EntropyRange(reference, released_weight(self.steps - 1, horizon))
@@ -196,7 +192,7 @@ def turn_mean(x: "Tensor", reply: "Tensor", turns: "Tensor | None", episodes: "i
         turns: (B,) turns of the row's episode; None: as many as the row has replies.
         episodes: in the full batch.
     """
-    said = (reply >= 0).to(x.dtype)
-    share = said / reply_length(reply, x)
+    is_reply = (reply >= 0).to(x.dtype)
+    share = is_reply / reply_length(reply, x)
     turns = share.sum(dim=1).clamp(min=1) if turns is None else turns
     return (x * share / turns[:, None]).sum() / episodes

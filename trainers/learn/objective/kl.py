@@ -19,7 +19,8 @@ Differences: GRPO and GiGPO have k3 in the loss, whose gradient on the policy's 
 the KL divergence, and k1 none on average, which is why it is refused there. PPO and REINFORCE++ charge k1 in the
 reward. Left out: the estimator over the full vocabulary, which needs all logits of the reference.
 
-Watch: ``reference_kl`` grows from 0; while it stays below 0.01 the term does nothing, and when it stops with
+Watch: ``kl_clamped`` is the share of tokens beyond the clamp of k3, which get no pull back to the reference; k2 has no
+clamp. ``reference_kl`` grows from 0; while it stays below 0.01 the term does nothing, and when it stops with
 ``success`` the leash is too short: lower coef.
 """
 
@@ -98,6 +99,17 @@ def kl(logp: "Tensor", ref_logp: "Tensor", estimator: Estimator) -> "Tensor":
             value = kl(logp, ref_logp, "k1" if estimator == "k1+" else "k3").detach()
             gradient = kl(logp, ref_logp, "k2")
             return gradient - gradient.detach() + value
+
+
+def is_clamped(logp: "Tensor", ref_logp: "Tensor") -> "Tensor":
+    """True where k3 is at its clamp, so that a term in the loss has no gradient.
+
+    >>> import torch
+    >>> is_clamped(torch.tensor([-1.0, -3.0]), torch.tensor([-0.5, -0.1])).tolist()
+    [False, True]
+    """
+    d = logp.detach() - ref_logp
+    return ((-d.clamp(-20, 20)).exp() + d - 1).abs() >= 10
 
 
 def kl_in_reward(reward_BL: "Tensor", kl_BL: "Tensor", mask_BL: "Tensor", coef: float) -> tuple["Tensor", "Tensor"]:

@@ -18,7 +18,7 @@ from manyturn.trainers.credit.stages import StageConfig
 from manyturn.trainers.learn.objective.aggregate import Aggregation, Denominators, aggregate, check_scale
 from manyturn.trainers.learn.objective.correction import RejectConfig, TisConfig
 from manyturn.trainers.learn.objective.epo import EntropyRange, EpoConfig, epo, turn_mean
-from manyturn.trainers.learn.objective.kl import KlConfig, kl
+from manyturn.trainers.learn.objective.kl import KlConfig, is_clamped, kl
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,7 +65,7 @@ class ObjectiveConfig(StageConfig):
     """Leave out tokens that engine and learner judge too differently; each rule has to be kept."""
 
     def uses_sequences(self) -> bool:
-        """Whether the option ``sequence`` changes anything."""
+        """True if the option ``sequence`` changes anything."""
         ungrouped = self.aggregation in ("token-mean", "token-sum")
         tis = self.correction is not None and self.correction.level == "sequence"
         return not ungrouped or tis or any(rule.over != "token" for rule in self.reject)
@@ -73,6 +73,12 @@ class ObjectiveConfig(StageConfig):
     def sequences(self, reply: Any) -> Any:
         """The number of each token's sequence inside its row, from that of its reply (a tensor or an array)."""
         return reply if self.sequence == "reply" else reply.clip(max=0)
+
+    def over(self, steps: int) -> Self:
+        """The objective of a run of so many steps: EPO's schedule has that length, unless another one is set."""
+        if self.epo is None or self.epo.horizon is not None:
+            return self
+        return self.model_copy(update={"epo": self.epo.model_copy(update={"horizon": steps})})
 
     @model_validator(mode="after")
     def _effective(self) -> Self:
@@ -125,7 +131,7 @@ class TokenLoss(NamedTuple):
 
 
 class RegulariserState(NamedTuple):
-    """What regularisers have learnt from earlier steps; see ``ObjectiveMemory``.
+    """The state of regularisers after earlier steps; see ``ObjectiveMemory``.
 
     Attributes:
         kl_coef: the adapted weight of the KL term; None: the configuration's.
@@ -162,6 +168,7 @@ def objective(
         The loss, and these metrics as tensors without gradient:
         loss, policy_loss: as in the formula.
         reference_kl: mean over tokens of the KL from the reference, where ref_logp is given; k3 unless config says.
+        kl_clamped: share of tokens at which k3 is clamped, where the KL term is by k3.
         entropy: mean over tokens, where given.
         epo_outside: share of tokens whose entropy is out of EPO's range.
         and the means over tokens of the policy loss's own figures.
@@ -182,6 +189,8 @@ def objective(
     if tokens.ref_logp is not None:
         divergence = kl(tokens.logp, tokens.ref_logp, config.kl.estimator if config.kl else "k3")
         metrics["reference_kl"] = token_mean(divergence)
+        if config.kl and config.kl.estimator == "k3":
+            metrics["kl_clamped"] = token_mean(is_clamped(tokens.logp, tokens.ref_logp).to(divergence.dtype))
         if config.kl and config.kl.place == "loss":
             coef = config.kl.coef if now.kl_coef is None else now.kl_coef
             loss = loss + coef * aggregated(divergence)

@@ -1,4 +1,4 @@
-"""What an objective's regularisers carry from step to step: the adapted weight of the KL term, EPO's history."""
+"""Memory of an objective's regularisers from step to step: the adapted weight of the KL term, EPO's history."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,26 +14,26 @@ class ObjectiveMemory:
     """The state of an objective between steps.
 
     Args:
-        run_steps: steps of the run, whose length is that of EPO's schedule.
+        config: the objective, with the length of EPO's schedule; see ``ObjectiveConfig.over``.
 
     Attributes:
         kl_coef: present weight of the KL term; None without one.
     """
 
-    def __init__(self, config: ObjectiveConfig, run_steps: int | None = None):
-        if config.epo and config.epo.horizon is None and run_steps is None:
+    def __init__(self, config: ObjectiveConfig):
+        if config.epo and config.epo.horizon is None:
             raise ValueError("EPO's schedule has the length of a run: give its steps, or objective.epo.horizon")
-        self._config, self._run_steps = config, run_steps or 0
+        self._config = config
         self._history = EntropyHistory()
         self.kl_coef = config.kl.coef if config.kl else None
 
     @property
     def needs_entropy(self) -> bool:
-        """Whether the entropies of a step's tokens are remembered."""
+        """True if the entropies of a step's tokens are remembered."""
         return self._config.epo is not None
 
     def begin(self, entropy_T: np.ndarray | None, turn_T: np.ndarray) -> RegulariserState:
-        """What a step has to reckon with, from those before it.
+        """The regularisers' state at the begin of a step, from those before it.
 
         Args:
             entropy_T: where ``needs_entropy``, of each token that the policy said, before the step's updates.
@@ -45,10 +45,10 @@ class ObjectiveMemory:
         assert entropy_T is not None, "EPO's history is made of entropies"
         if epo.form == "released":  # the code counts the present step, the paper does not
             self._history.add(entropy_T, turn_T)
-            return RegulariserState(self.kl_coef, self._history.range(epo, self._run_steps))
-        found = RegulariserState(self.kl_coef, self._history.range(epo, self._run_steps))
+            return RegulariserState(self.kl_coef, self._history.range(epo))
+        state = RegulariserState(self.kl_coef, self._history.range(epo))
         self._history.add(entropy_T, turn_T)
-        return found
+        return state
 
     def figures(self, now: RegulariserState) -> dict[str, float]:
         """For the metrics: the KL term's weight if it adapts, that of EPO's penalty, the middle of its range."""

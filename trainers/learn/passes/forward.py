@@ -15,8 +15,7 @@ from manyturn.trainers.learn.passes.pass_budget import PassBudget
 from manyturn.trainers.learn.passes.samples import Rows, Sample, micro_batches, padded
 from manyturn.trainers.learn.passes.token_scores import free_scores, limited_scores
 from manyturn.trainers.learn.passes.trie.attention import at_nodes, attend_by_tree, tree_inputs
-from manyturn.trainers.learn.passes.trie.packing import Packing, least_of
-from manyturn.trainers.learn.passes.trie.passes import passes
+from manyturn.trainers.learn.passes.trie.packing import Packing, least_of, passes
 from manyturn.trainers.learn.passes.trie.tree import Tree
 
 Place = Literal["said", "reply_ends"]  # of hidden states: out of which a token was said, or at a reply's last token
@@ -104,7 +103,7 @@ def encoded(
         return padded(rows, padding).to(decoder.device)
 
     ids = together([torch.from_numpy(sample.ids).long() for sample in samples])
-    said = together([torch.from_numpy(sample.said).bool() for sample in samples])
+    reply_mask = together([torch.from_numpy(sample.said).bool() for sample in samples])
     reply = together([torch.from_numpy(sample.reply).long() for sample in samples], -1)
     rows = [sample.ids for sample in samples]
     tree = None if packing == "padding" else Tree.of(rows, least_of(packing, rows, most))
@@ -118,7 +117,7 @@ def encoded(
     if tree is not None:
         hidden, node = hidden[0], together([torch.from_numpy(row) for row in tree.rows])
     nothing = torch.zeros(ids.shape, device=hidden.device, dtype=torch.promote_types(hidden.dtype, torch.float32))
-    return ids, Reading(said, reply, nothing, nothing, hidden, node)
+    return ids, Reading(reply_mask, reply, nothing, nothing, hidden, node)
 
 
 def read(
@@ -149,14 +148,16 @@ def read(
 
 
 def precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[object]:
-    """What a forward pass is computed in: on a GPU bfloat16, elsewhere the model's own type."""
+    """Precision of a forward pass: on a GPU bfloat16, elsewhere the model's own type."""
     cuda = model.device.type == "cuda"
     return torch.autocast("cuda", torch.bfloat16) if cuda else contextlib.nullcontext()
 
 
 def recompute_activations(model: PreTrainedModel) -> None:
     """Turn on gradient checkpointing, which works in training mode only; dropout, which that brings, is taken out."""
-    model.gradient_checkpointing_enable({"use_reentrant": False})
+    # The name from transformers 5.23 on, or the one before.
+    enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False})
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -240,11 +241,11 @@ class Reader:
         """The samples with these indices in groups, each of which is for one pass."""
         rows = [samples[i] for i in indices]
         if self.packing == "padding":
-            found = micro_batches(rows, self.budget.tokens)
+            groups = micro_batches(rows, self.budget.tokens)
         else:
             ids = [sample.ids for sample in rows]
-            found = passes(ids, self.budget.tokens, least_of(self.packing, ids))
-        return [[indices[i] for i in group] for group in found]
+            groups = passes(ids, self.budget.tokens, least_of(self.packing, ids))
+        return [[indices[i] for i in group] for group in groups]
 
     def read(self, samples: Sequence[Sample]) -> Reading:
         """One forward pass over samples that fit into one."""
@@ -266,13 +267,13 @@ class Reader:
         return self.budget.within(lambda: self._over(samples, watches))
 
     def _over(self, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
-        kept = {name: [torch.empty(0)] * len(samples) for name in watches}
+        rows_of = {name: [torch.empty(0)] * len(samples) for name in watches}
         for chosen, reading in self.readings(samples, range(len(samples))):
             for name, watch in watches.items():
                 for i, row in zip(chosen, watch(reading), strict=True):
                     # Entries beyond its tokens are padding; what has fewer, such as one for each reply, stays as it is.
-                    kept[name][i] = row[: len(samples[i])].cpu()
-        return kept
+                    rows_of[name][i] = row[: len(samples[i])].cpu()
+        return rows_of
 
 
 class BodyReader(Reader):

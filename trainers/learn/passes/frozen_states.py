@@ -26,7 +26,7 @@ _OFF = "set learner.states_gb to 0"
 
 
 class FrozenStates:
-    """What is kept of the layers that nothing changes.
+    """A cache of hidden states of the layers that nothing changes.
 
     Args:
         model: the policy with its adapters.
@@ -50,8 +50,8 @@ class FrozenStates:
         Args:
             decoder: the policy's own, or a copy with the same frozen layers.
         """
-        found = self._states(decoder, samples)
-        return [found[_key(sample)] for sample in samples]
+        states = self._states(decoder, samples)
+        return [states[_key(sample)] for sample in samples]
 
     def above(self, decoder: PreTrainedModel, states: torch.Tensor, inputs: Mapping[str, Any]) -> torch.Tensor:
         """The last hidden states (B, T, D) of a pass that goes on from states (B, T, D).
@@ -70,18 +70,18 @@ class FrozenStates:
 
     def _states(self, decoder: PreTrainedModel, samples: Sequence[Sample]) -> dict[bytes, torch.Tensor]:
         """The states (T, D) of each sample by its tokens; keeps those that are new while there is room."""
-        found = {key: self._kept[key] for sample in samples if (key := _key(sample)) in self._kept}
-        missing = {key: sample for sample in samples if (key := _key(sample)) not in found}
+        states = {key: self._kept[key] for sample in samples if (key := _key(sample)) in self._kept}
+        missing = {key: sample for sample in samples if (key := _key(sample)) not in states}
         if not missing:
-            return found
+            return states
         ids = padded([torch.from_numpy(sample.ids).long() for sample in missing.values()]).to(decoder.device)
         for (key, sample), row in zip(missing.items(), self._computed(decoder, ids), strict=True):
-            found[key] = row[: len(sample)]
-            size = found[key].nbytes
+            states[key] = row[: len(sample)]
+            size = states[key].nbytes
             if self.bytes + size <= self._most:
-                self._kept[key] = found[key].clone()  # a slice would keep the padding and the other rows
+                self._kept[key] = states[key].clone()  # a slice would keep the padding and the other rows
                 self.bytes += size
-        return found
+        return states
 
     @torch.no_grad()
     def _computed(self, decoder: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
@@ -96,10 +96,10 @@ class FrozenStates:
     def _check_entry(self, decoder: PreTrainedModel) -> None:
         """A decoder may do more than hand on hidden states from layer to layer; then two parts are not the whole."""
         ids = torch.arange(1, 5, device=decoder.device)[None]
-        whole = decoder(input_ids=ids, use_cache=False).last_hidden_state
+        states = decoder(input_ids=ids, use_cache=False).last_hidden_state
         try:
             parts = self.above(decoder, self._computed(decoder, ids), {"input_ids": ids})
-            equal = torch.allclose(whole, parts, rtol=1e-3, atol=1e-4)
+            equal = torch.allclose(states, parts, rtol=1e-3, atol=1e-4)
         except (AssertionError, IndexError, TypeError, RuntimeError):
             equal = False
         if not equal:
@@ -131,12 +131,12 @@ class _Seen(torch.nn.Module):
 @contextlib.contextmanager
 def _of_layers(decoder: PreTrainedModel, layers: Sequence[torch.nn.Module]) -> Iterator[None]:
     """A decoder that has other layers for a pass. Its own come back as they were."""
-    name, whole = layers_of(decoder)
+    name, all_layers = layers_of(decoder)
     setattr(decoder, name, torch.nn.ModuleList(layers))
     try:
         yield
     finally:
-        setattr(decoder, name, whole)
+        setattr(decoder, name, all_layers)
 
 
 def _key(sample: Sample) -> bytes:

@@ -1,6 +1,6 @@
-"""How the gradient of an update comes about: forward and backward passes over its samples, in groups that fit.
+"""Gradient of an update: forward and backward passes over its samples, in groups that fit.
 
-One process makes them all. Several ranks share them out; see ``ranks/sharing.py``.
+One process makes them all. Several ranks share them out; see ``ranks/sharded_passes.py``.
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ Loss = Callable[[list[int], Reading], tuple[torch.Tensor, Measured]]
 
 
 class Passes:
-    """Those of one process."""
+    """Passes in one process."""
 
     def over(
         self,

@@ -9,8 +9,8 @@ from manyturn.agents.model.torch_models import host_copy
 
 def complete(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor of which this may be one rank's shard (a DTensor); all ranks ask at once."""
-    whole = getattr(tensor, "full_tensor", None)
-    return tensor if whole is None else whole()
+    full_tensor = getattr(tensor, "full_tensor", None)
+    return tensor if full_tensor is None else full_tensor()
 
 
 def at_rank_0(tensor: torch.Tensor) -> torch.Tensor:
@@ -18,8 +18,8 @@ def at_rank_0(tensor: torch.Tensor) -> torch.Tensor:
     mesh = getattr(tensor, "device_mesh", None)
     if mesh is None:
         return tensor
-    whole = complete(tensor)
-    return whole.cpu() if mesh.get_rank() == 0 else torch.empty(0)
+    full = complete(tensor)
+    return full.cpu() if mesh.get_rank() == 0 else torch.empty(0)
 
 
 def optimizer_tensors(
@@ -32,7 +32,7 @@ def optimizer_tensors(
 def named_state(
     prefix: str, optimizer: torch.optim.Optimizer, parameters: Sequence[torch.Tensor]
 ) -> dict[str, torch.Tensor]:
-    """What an optimiser has, by the name ``prefix.number.field``, the number counting the parameters."""
+    """Tensors of an optimiser, by the name ``prefix.number.field``, the number counting the parameters."""
     return {
         f"{prefix}.{number}.{field}": value
         for number, parameter in enumerate(parameters)

@@ -1,4 +1,4 @@
-"""How much goes into one pass of the learner, and less of it once memory has run out."""
+"""Budget of one pass of the learner, and a smaller one once memory has run out."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -38,7 +38,7 @@ class PassBudget:
         self._rows, self._size = rows, tokens
 
     def within(self, work: Callable[[], Result], undo: Callable[[], object] = lambda: None) -> Result:
-        """What the work returns; where memory runs out, it begins again from the start in smaller passes.
+        """Run the work; where memory runs out, begin it again from the start in smaller passes.
 
         Args:
             work: makes passes, each announced by ``passing``.

@@ -30,8 +30,8 @@ def _blocks(tokens: int, words: int) -> Iterator[_Block]:
     wide = min(words, _WORDS, AT_ONCE)
     high = max(1, AT_ONCE // wide)
     for top in range(0, tokens, high):
-        for left in range(0, words, wide):
-            yield _Block(slice(top, min(top + high, tokens)), slice(left, min(left + wide, words)))
+        for first_word in range(0, words, wide):
+            yield _Block(slice(top, min(top + high, tokens)), slice(first_word, min(first_word + wide, words)))
 
 
 class _Head(NamedTuple):
@@ -50,8 +50,8 @@ class _Head(NamedTuple):
     def logits(self, states: torch.Tensor, block: _Block) -> torch.Tensor:
         """(tokens, words) of a block, divided by the temperature."""
         bias = None if self.bias is None else self.bias[block.words].to(self.computed)
-        found = linear(states[block.tokens].to(self.computed), self.weight[block.words].to(self.computed), bias)
-        return found.to(self.summed).div_(self.temperature)
+        logits = linear(states[block.tokens].to(self.computed), self.weight[block.words].to(self.computed), bias)
+        return logits.to(self.summed).div_(self.temperature)
 
 
 def _own(targets: torch.Tensor, block: _Block) -> tuple[torch.Tensor, torch.Tensor]:
@@ -101,8 +101,10 @@ class _Scores(torch.autograd.Function):
         head = _Head(weight, bias, *ctx.settings)
         by_logprob = torch.zeros_like(spread) if by_logprob is None else by_logprob
         by_states, by_weight, by_bias = (
-            None if of is None or not wanted else torch.zeros_like(of, dtype=head.summed)
-            for of, wanted in zip((states, weight, bias), (ctx.needs_input_grad[i] for i in (0, 2, 3)), strict=True)
+            None if of is None or not needs_gradient else torch.zeros_like(of, dtype=head.summed)
+            for of, needs_gradient in zip(
+                (states, weight, bias), (ctx.needs_input_grad[i] for i in (0, 2, 3)), strict=True
+            )
         )
         for block in _blocks(len(states), len(weight)):
             at, words = block
@@ -130,7 +132,7 @@ class _Scores(torch.autograd.Function):
 def blockwise_scores(
     head: torch.nn.Linear, states: torch.Tensor, targets: torch.Tensor, temperature: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What ``free_scores`` returns, of the same arguments."""
+    """The result of ``free_scores`` for the same arguments, computed in blocks."""
     kind = states.device.type
     computed = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else head.weight.dtype
     if isinstance(head, Float32Head):

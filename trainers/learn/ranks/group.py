@@ -37,18 +37,18 @@ class RankLost(RuntimeError):
 
 
 def started_ranks() -> int:
-    """How many processes torchrun has started; 1 without torchrun."""
+    """The number of processes that torchrun has started; 1 without torchrun."""
     return int(os.environ.get("WORLD_SIZE", "1")) if "TORCHELASTIC_RUN_ID" in os.environ else 1
 
 
 def own_rank() -> int:
-    """Which of them this one is."""
+    """The number of this rank."""
     return int(os.environ.get("RANK", "0")) if started_ranks() > 1 else 0
 
 
 @contextmanager
-def _staying_here(all_here: bool) -> Iterator[None]:
-    """Where all ranks are on one machine, let nobody else reach the connections that are made meanwhile."""
+def _staying_here(*, all_here: bool) -> Iterator[None]:
+    """If all ranks are on one machine, accept connections from this machine only while the context is open."""
     names = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
     if not names or not all_here or _INTERFACE in os.environ:
         yield
@@ -82,7 +82,7 @@ class Ranks:
         if meeting is None and torch.cuda.is_available():
             torch.cuda.set_device(int(environ.get("LOCAL_RANK", "0")))
         self._at_work = False
-        with self.together(), _staying_here(self._is_here):
+        with self.together(), _staying_here(all_here=self._is_here):
             if meeting is None:
                 dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
             else:
@@ -109,7 +109,7 @@ class Ranks:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What all ranks do at once. Raises RankLost where another one ends meanwhile."""
+        """Do something that all ranks do at once. Raises RankLost where another one ends meanwhile."""
         before, self._at_work = self._at_work, True
         try:
             yield
@@ -125,7 +125,7 @@ class Ranks:
     def mesh(self, device: torch.device) -> DeviceMesh:
         """All ranks in a row, for shards on this kind of device."""
         if device.type not in self._meshes:
-            with _staying_here(self._is_here):
+            with _staying_here(all_here=self._is_here):
                 self._meshes[device.type] = init_device_mesh(device.type, (self.size,))
         return self._meshes[device.type]
 
@@ -137,7 +137,7 @@ class Ranks:
             dist.broadcast(data, 0, group=self._talk)
 
     def messages(self) -> Iterator[RankMessage]:
-        """What rank 0 says, until it says that this was all."""
+        """Messages of rank 0, until its last."""
         while True:
             with self.together():
                 length = torch.zeros(1, dtype=torch.int64)
@@ -151,30 +151,30 @@ class Ranks:
 
     def most(self, number: int) -> int:
         """The largest of the ranks' numbers."""
-        found = torch.tensor([number])
-        dist.all_reduce(found, dist.ReduceOp.MAX, group=self._talk)
-        return int(found)
+        maximum = torch.tensor([number])
+        dist.all_reduce(maximum, dist.ReduceOp.MAX, group=self._talk)
+        return int(maximum)
 
     def summed(self, figures: Mapping[str, float]) -> dict[str, float]:
         """Each figure's sum over the ranks, in their order."""
         sums = defaultdict[str, float](float)
         text = torch.frombuffer(bytearray(json.dumps(figures).encode()), dtype=torch.uint8)
-        for found in self._all(text):
-            for name, value in json.loads(found.numpy().tobytes()).items():
+        for message in self._all(text):
+            for name, value in json.loads(message.numpy().tobytes()).items():
                 sums[name] += value
         return dict(sums)
 
     def of(self, own: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Tensors of every rank, one after the other along the first dimension; they differ in that alone."""
-        return [torch.cat([found.to(tensor.device) for found in self._all(tensor)]) for tensor in own]
+        return [torch.cat([part.to(tensor.device) for part in self._all(tensor)]) for tensor in own]
 
     def to_rank_0(self, own: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
         """As ``of``, on the CPU, for rank 0; None for the others."""
-        found = [self._all(tensor, for_all=False) for tensor in own]
-        return None if self.rank else [torch.cat(tensors) for tensors in found]
+        parts = [self._all(tensor, for_all=False) for tensor in own]
+        return None if self.rank else [torch.cat(tensors) for tensors in parts]
 
     def share_of(self, device: torch.device) -> float:
-        """How much of what all ranks hold a device has: a GPU that of its rank, a CPU that of all ranks around it."""
+        """A device's share of what all ranks hold: a GPU that of its rank, a CPU that of all ranks around it."""
         here = self._local if device.type == "cpu" else 1
         return here / self.size
 
@@ -191,7 +191,7 @@ class Ranks:
             self.add([tensor.grad])
             tensor.grad /= self.size
 
-    def _all(self, own: torch.Tensor, for_all: bool = True) -> list[torch.Tensor]:
+    def _all(self, own: torch.Tensor, *, for_all: bool = True) -> list[torch.Tensor]:
         """The tensor of every rank, on the CPU.
 
         Args:
@@ -205,9 +205,9 @@ class Ranks:
         if self.rank and not for_all:
             dist.gather(mine, None, 0, group=self._talk)
             return []
-        found = [torch.empty_like(mine) for _ in range(self.size)]
+        parts = [torch.empty_like(mine) for _ in range(self.size)]
         if for_all:
-            dist.all_gather(found, mine, group=self._talk)
+            dist.all_gather(parts, mine, group=self._talk)
         else:
-            dist.gather(mine, found, 0, group=self._talk)
-        return [rows[: int(count)] for rows, count in zip(found, counts, strict=True)]
+            dist.gather(mine, parts, 0, group=self._talk)
+        return [rows[: int(count)] for rows, count in zip(parts, counts, strict=True)]

@@ -1,4 +1,4 @@
-"""What rank 0 tells the others: plain values and tensors, as bytes of safetensors. Nothing is pickled."""
+"""Messages of rank 0 to the others: plain values and tensors, as bytes of safetensors. Nothing is pickled."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What each rank has of a policy that is learnt, and what it does when rank 0 says so.
+"""A rank's part of a policy that is learnt, and its work for each message of rank 0.
 
 Rank 0 does the same as the others, from the same message, and has the whole policy besides: it reads steps with it,
 and the engine draws with its weights. They are put together after each step, and after imitations when they are asked
@@ -8,8 +8,9 @@ for, in rank 0 alone.
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
@@ -29,7 +30,16 @@ from manyturn.trainers.learn.reading.before_update import BeforeUpdate
 from manyturn.trainers.learn.reading.reference import Reference
 from manyturn.trainers.learn.reading.step_reading import watch_called
 
-_ROWS = ("advantage", "old", "kept", "reference", "weight")
+_ROWS = ("advantage", "old", "keep", "reference", "weight")
+
+
+class _Step(NamedTuple):
+    """The arguments of ``Updates.of_step``."""
+
+    before: BeforeUpdate
+    now: RegulariserState
+    key: tuple[Any, ...]
+    kept_E: np.ndarray | None
 
 
 class RankLearner:
@@ -58,45 +68,45 @@ class RankLearner:
         self._passes = SharedPasses(ranks, self._sharded)
         self.updates = _Joined(config, objective, reader, self.optimizer, heads, self._passes, ranks=ranks)
 
-    def do(self, message: RankMessage, whole: PreTrainedModel | None = None) -> Any:
+    def do(self, message: RankMessage, full_model: PreTrainedModel | None = None) -> Any:
         """Do as rank 0 says, all ranks at once; what comes of it.
 
         Args:
-            whole: the policy, in rank 0.
+            full_model: the policy, in rank 0.
         """
         self.updates.reader.budget.tokens = message.plain["micro_tokens"]
         match message.what:
             case "step":
-                found: Any = self.updates.of_step(*self._step(message))
-                self._sharded.give(whole)
+                result: Any = self.updates.of_step(*self._step(message))
+                self._sharded.give(full_model)
             case "imitate":
                 rows, plain = message.given_rows("weights"), message.plain
-                found = self.updates.imitate(message.samples(), rows, plain["whole"], plain["lr"])
+                result = self.updates.imitate(message.samples(), rows, plain["total_weight"], plain["lr"])
             case "give":
-                found = self._sharded.give(whole)
+                result = self._sharded.give(full_model)
             case "read":
-                found = self._read(message)
+                result = self._read(message)
             case "state":
-                found = self.optimizer.tensors() | (self.reference.tensors() if self.reference else {})
+                result = self.optimizer.tensors() | (self.reference.tensors() if self.reference else {})
             case "save":
-                found = self._save(message)
+                result = self._save(message)
             case "load":
-                found = self._load(message, whole)
+                result = self._load(message, full_model)
             case _:
                 raise ValueError(f"rank 0 says {message.what!r}: have every rank run the same version of manyturn")
-        return found
+        return result
 
-    def _step(self, message: RankMessage) -> tuple[BeforeUpdate, RegulariserState, tuple[Any, ...], Any]:
+    def _step(self, message: RankMessage) -> _Step:
         plain, samples = message.plain, message.samples()
         self.optimizer.begin_step(plain["lr"])
         for head in self.updates.heads:
             head.take(samples, {name: message.given_rows(f"{head.name} {name}") for name in plain["heads"][head.name]})
-        advantage, old, kept = (message.given_rows(name) for name in _ROWS[:3])
-        before = BeforeUpdate(samples, advantage, old, kept, message.rows("reference"), message.rows("weight"))
+        advantage, old, kept_rows = (message.given_rows(name) for name in _ROWS[:3])
+        before = BeforeUpdate(samples, advantage, old, kept_rows, message.rows("reference"), message.rows("weight"))
         reference, weight = plain["entropy_range"]
         now = RegulariserState(plain["kl_coef"], EntropyRange(tuple(reference), weight))
         kept_E = message.tensors.get("kept_E")
-        return before, now, tuple(plain["key"]), None if kept_E is None else kept_E.numpy()
+        return _Step(before, now, tuple(plain["key"]), None if kept_E is None else kept_E.numpy())
 
     def _read(self, message: RankMessage) -> dict[str, Rows]:
         samples, plain = message.samples(), message.plain
@@ -115,24 +125,24 @@ class RankLearner:
         return True
 
     @torch.no_grad()
-    def _load(self, message: RankMessage, whole: PreTrainedModel | None) -> None:
+    def _load(self, message: RankMessage, full_model: PreTrainedModel | None) -> None:
         """Weights, the optimiser's state and heads, as rank 0 has them."""
         plain = message.plain
-        self._sharded.take(whole)
+        self._sharded.take(full_model)
         trained = self.optimizer.trained
-        found = dict[str, torch.Tensor]()
+        tensors = dict[str, torch.Tensor]()
         for name in plain["like weights"]:
             weights = trained[int(name.split(".")[1])]
-            found[name] = torch.zeros_like(weights)
-            spread(found[name], None if whole is None else message.tensors[name], weights.device)
+            tensors[name] = torch.zeros_like(weights)
+            spread(tensors[name], None if full_model is None else message.tensors[name], weights.device)
         steps = {name: torch.tensor(value) for name, value in plain["steps"].items()}
-        self.optimizer.load_tensors(found | steps)
+        self.optimizer.load_tensors(tensors | steps)
         if self.reference and plain["keep"]:
             self.reference.keep()
-        elif self.reference and any(name.startswith("reference.") for name in found):
-            self.reference.load_tensors(found)
+        elif self.reference and any(name.startswith("reference.") for name in tensors):
+            self.reference.load_tensors(tensors)
         self.optimizer.load_plain(plain["optimizer"])
-        if whole is None:  # rank 0's heads are those of its learner
+        if full_model is None:  # rank 0's heads are those of its learner
             for head in self.updates.heads:
                 head.fit.load_tensors(message.tensors)
 
@@ -156,7 +166,7 @@ def step_message(
     lr: float,
     heads: Sequence[SharedHead],
 ) -> RankMessage:
-    """What every rank needs for the updates of a step."""
+    """The message with everything a rank needs for the updates of a step."""
     message = RankMessage(
         "step", {"key": list(key), "lr": lr, "kl_coef": now.kl_coef, "entropy_range": now.entropy_range}
     )
@@ -173,9 +183,9 @@ def step_message(
 
 
 def load_message(
-    tensors: Mapping[str, torch.Tensor], updates: Updates[SharedHead], keep: bool
+    tensors: Mapping[str, torch.Tensor], updates: Updates[SharedHead], *, keep: bool
 ) -> tuple[RankMessage, RankMessage]:
-    """What the others are told of a state, and what rank 0 does it from, which has all tensors whole.
+    """The message of a state to the others, and rank 0's own, which has all tensors complete.
 
     Args:
         keep: whether the reference is to be the policy as it is now.

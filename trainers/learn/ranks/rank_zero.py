@@ -22,7 +22,7 @@ from manyturn.trainers.learn.reading.reference import ReadsReference
 
 
 class Leading:
-    """The whole policy, and what rank 0 learns with.
+    """Rank 0: the full policy, and its share of the updates.
 
     Args:
         number: which of the run's policies it is.
@@ -55,18 +55,18 @@ class Leading:
         return self._all(step_message(before, now, key, kept_E, self.updates.optimizer.lr, self.updates.heads))
 
     def imitate(
-        self, samples: Sequence[Sample], weights: Rows, whole: float, lr: float, between: Callable[[], None]
+        self, samples: Sequence[Sample], weights: Rows, total_weight: float, lr: float, between: Callable[[], None]
     ) -> dict[str, float]:
         """As ``Updates.imitate``; once the ranks have begun they are not interrupted. The policy stays as it was."""
         between()
-        message = RankMessage("imitate", {"whole": whole, "lr": lr})
+        message = RankMessage("imitate", {"total_weight": total_weight, "lr": lr})
         message.put_samples(samples)
         message.put_rows("weights", weights)
         self._is_stale = True
         return self._all(message)
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The optimiser's state, whole, by the names that one process gives it."""
+        """The optimiser's full state, by the names that one process gives it."""
         return self._all(RankMessage("state"))
 
     def write_shards(self, folder: Path, heads: Mapping[str, torch.Tensor]) -> WrittenShards | None:
@@ -86,36 +86,36 @@ class Leading:
         """Give every rank the policy's weights, and of a checkpoint's tensors what it needs."""
         self._load(tensors)
 
-    def read(self, samples: Sequence[Sample], watches: Collection[str], reference: bool) -> dict[str, Rows]:
-        """What all ranks find of samples, each of some; see ``Reader.over``."""
+    def read(self, samples: Sequence[Sample], watches: Collection[str], *, reference: bool) -> dict[str, Rows]:
+        """Read samples on all ranks, some on each; see ``Reader.over``."""
         message = RankMessage("read", {"watches": list(watches), "reference": reference})
         message.put_samples(samples)
         return self._all(message)
 
-    def reader(self, whole: Reader) -> Reader:
-        """One that all ranks read for, in place of rank 0's."""
-        return _SharedReader(whole, self)
+    def reader(self, reader: Reader) -> Reader:
+        """The reader that all ranks read for, in place of rank 0's."""
+        return _SharedReader(reader, self)
 
     @property
     def reference(self) -> ReadsReference | None:
-        """What reads with the reference's weights, of which each rank has a shard."""
+        """The reader with the reference's weights, of which each rank has a shard."""
         return _SharedReference(self) if self._own.reference is not None else None
 
-    def _load(self, tensors: Mapping[str, torch.Tensor], keep: bool = False) -> None:
-        told, given = load_message(tensors, self.updates, keep)
-        self._all(told, given)
+    def _load(self, tensors: Mapping[str, torch.Tensor], *, keep: bool = False) -> None:
+        shared, own = load_message(tensors, self.updates, keep=keep)
+        self._all(shared, own)
         self._is_stale = False
 
-    def _all(self, told: RankMessage, given: RankMessage | None = None) -> Any:
-        told.plain |= {"policy": self._number, "micro_tokens": self.updates.reader.budget.tokens}
+    def _all(self, message: RankMessage, own_message: RankMessage | None = None) -> Any:
+        message.plain |= {"policy": self._number, "micro_tokens": self.updates.reader.budget.tokens}
         with self._ranks.together():
-            self._ranks.tell(told)
-            return self._own.do(given or told, self._policy)
+            self._ranks.tell(message)
+            return self._own.do(own_message or message, self._policy)
 
 
 class _SharedReader(Reader):
-    def __init__(self, whole: Reader, leading: Leading):
-        super().__init__(whole.model, whole.budget, whole.temperature, whole.packing)
+    def __init__(self, reader: Reader, leading: Leading):
+        super().__init__(reader.model, reader.budget, reader.temperature, reader.packing)
         self._leading = leading
 
     def over(self, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:

@@ -1,4 +1,4 @@
-"""Where ranks that were not started by torchrun find each other: a store of names and addresses in rank 0's process."""
+"""Meeting of ranks that torchrun did not start: a store of names and addresses in rank 0's process."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -16,7 +16,7 @@ RESUME = (
 
 @dataclass(frozen=True)
 class Meeting:
-    """What a rank needs to find the others.
+    """The data that a rank needs to reach the others.
 
     Args:
         rank, size: which it is, and how many there are.
@@ -32,7 +32,7 @@ class Meeting:
     port: int
 
     @classmethod
-    def begun(cls, size: int, all_here: bool) -> Self:
+    def begun(cls, size: int, *, all_here: bool) -> Self:
         """That of rank 0, whose process has the store."""
         socket = listening(0, "127.0.0.1" if all_here else "0.0.0.0")
         port = socket.getsockname()[1]
@@ -41,7 +41,7 @@ class Meeting:
         return cls(0, size, all_here, store, port)
 
     @classmethod
-    def joined(cls, rank: int, size: int, all_here: bool, address: str, port: int) -> Self:
+    def joined(cls, rank: int, size: int, address: str, port: int, *, all_here: bool) -> Self:
         """That of another rank. Raises RuntimeError if rank 0 does not answer there."""
         return cls(rank, size, all_here, _store(address, port, is_master=False), port)
 

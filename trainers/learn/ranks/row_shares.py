@@ -1,4 +1,4 @@
-"""Which rows each rank computes: shares of about as many distinct tokens."""
+"""Split of rows over ranks: shares of about as many distinct tokens."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -22,30 +22,30 @@ def shares(rows: Sequence[np.ndarray], ranks: int, least: int | None) -> list[li
     """
     order, shared = in_order(rows)
     new = new_tokens(rows, order, shared, least).tolist()
-    whole = [len(rows[row]) for row in order]
-    low, high = max(whole, default=0), sum(whole)
+    lengths = [len(rows[row]) for row in order]
+    low, high = max(lengths, default=0), sum(lengths)
     while low < high:
         most = (low + high) // 2
-        if len(_cut(whole, new, most)) <= ranks:
+        if len(_cut(lengths, new, most)) <= ranks:
             high = most
         else:
             low = most + 1
-    begins = [*_cut(whole, new, low), len(order)]
-    found = [list(order[begin:end]) for begin, end in pairwise(begins)]
-    return found + [[] for _ in range(ranks - len(found))]
+    begins = [*_cut(lengths, new, low), len(order)]
+    rows_by_rank = [list(order[begin:end]) for begin, end in pairwise(begins)]
+    return rows_by_rank + [[] for _ in range(ranks - len(rows_by_rank))]
 
 
-def _cut(whole: Sequence[int], new: Sequence[int], most: int) -> list[int]:
-    """Where shares begin, each of which has as many rows as ``most`` nodes allow.
+def _cut(lengths: Sequence[int], new: Sequence[int], most: int) -> list[int]:
+    """Begins of the shares, each of which has as many rows as ``most`` nodes allow.
 
     Args:
-        whole: tokens of each row, none of which has more than ``most``.
+        lengths: tokens of each row, none of which has more than ``most``.
         new: nodes that it adds to those before it.
     """
     begins, size = list[int](), most + 1
-    for number, (alone, added) in enumerate(zip(whole, new, strict=True)):
+    for number, (length, added) in enumerate(zip(lengths, new, strict=True)):
         size += added
         if size > most:
             begins.append(number)
-            size = alone
+            size = length
     return begins

@@ -50,7 +50,7 @@ class Sharded(torch.nn.Module):
         fully_shard(self, mesh=mesh)
 
     def forward(self, work: Callable[[], Any]) -> Any:
-        """What ``work`` computes with the model."""
+        """The result of ``work``, which computes with the model."""
         return work()
 
     def close(self) -> None:
@@ -59,33 +59,33 @@ class Sharded(torch.nn.Module):
         self.reshard()
 
     @torch.no_grad()
-    def take(self, whole: PreTrainedModel | None) -> None:
+    def take(self, full_model: PreTrainedModel | None) -> None:
         """Become rank 0's model, which the others do not have."""
-        theirs = list(whole.parameters()) if whole is not None else None
+        theirs = list(full_model.parameters()) if full_model is not None else None
         for number, shard in enumerate(self.parameters()):
             spread(shard, None if theirs is None else theirs[number], self._device)
 
     @torch.no_grad()
-    def give(self, whole: PreTrainedModel | None) -> None:
+    def give(self, full_model: PreTrainedModel | None) -> None:
         """The opposite: rank 0's model becomes this one, in what is trained."""
-        theirs = list(whole.parameters()) if whole is not None else None
+        theirs = list(full_model.parameters()) if full_model is not None else None
         for number, shard in enumerate(self.parameters()):
             if shard.requires_grad:
-                found = complete(shard)
+                tensor = complete(shard)
                 if theirs is not None:
-                    theirs[number].copy_(found)
+                    theirs[number].copy_(tensor)
 
 
-def spread(shard: torch.Tensor, whole: torch.Tensor | None, device: torch.device) -> None:
+def spread(shard: torch.Tensor, full: torch.Tensor | None, device: torch.device) -> None:
     """Fill every rank's shard from rank 0's whole tensor; the others give None."""
     assert isinstance(shard, DTensor), "weights are in shards once the model is"
-    given = torch.empty(shard.shape, dtype=shard.dtype, device=device) if whole is None else whole.detach()
-    found = distribute_tensor(given.to(device, shard.dtype), shard.device_mesh, shard.placements)
-    shard.to_local().copy_(found.to_local())
+    source = torch.empty(shard.shape, dtype=shard.dtype, device=device) if full is None else full.detach()
+    distributed = distribute_tensor(source.to(device, shard.dtype), shard.device_mesh, shard.placements)
+    shard.to_local().copy_(distributed.to_local())
 
 
 class SharedPasses(Passes):
-    """Those of a rank."""
+    """Passes of a rank."""
 
     def __init__(self, ranks: Ranks, sharded: Sharded):
         self._ranks, self._sharded = ranks, sharded
@@ -127,17 +127,19 @@ class SharedPasses(Passes):
     @torch.no_grad()
     def read(self, reader: Reader, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
         """As ``Reader.over``, each rank reading its share; rank 0 has what all have found, and the others nothing."""
-        found: dict[str, Rows] = {name: [] for name in watches}
+        gathered: dict[str, Rows] = {name: [] for name in watches}
         blank, numbers = dict[str, torch.Tensor](), list[int]()
         for chosen, shortest in self._groups(reader, samples, range(len(samples))):
             with self._in_memory(samples, chosen or [shortest]):
                 rows = self._sharded(partial(_watched, reader, [samples[i] for i in chosen or [shortest]], watches))
-            blank = {name: kept[0][:0].cpu() for name, kept in rows.items()}  # of what a rank has that reads nothing
+            blank = {
+                name: values[0][:0].cpu() for name, values in rows.items()
+            }  # of what a rank has that reads nothing
             numbers += chosen
-            for name, kept in rows.items():
-                found[name] += [row[: len(samples[i])].cpu() for i, row in zip(chosen, kept, strict=False)]
+            for name, values in rows.items():
+                gathered[name] += [row[: len(samples[i])].cpu() for i, row in zip(chosen, values, strict=False)]
         self._sharded.close()
-        return {name: self._gathered(numbers, rows, blank[name], len(samples)) for name, rows in found.items()}
+        return {name: self._gathered(numbers, rows, blank[name], len(samples)) for name, rows in gathered.items()}
 
     def _gathered(self, numbers: Sequence[int], rows: Rows, blank: torch.Tensor, count: int) -> Rows:
         """For rank 0 the rows of all samples, from each rank's own and their numbers."""
@@ -147,10 +149,10 @@ class SharedPasses(Passes):
         if gathered is None:
             return []
         places, lengths, values = gathered
-        kept = [blank] * count
+        ordered = [blank] * count
         for place, row in zip(places.tolist(), values.split(lengths.tolist()), strict=True):
-            kept[place] = row
-        return kept
+            ordered[place] = row
+        return ordered
 
     def _groups(
         self, reader: Reader, samples: Sequence[Sample], indices: Sequence[int]

@@ -1,4 +1,4 @@
-"""What stays fixed during the updates of a step: credit, probabilities before them, and corrections."""
+"""Constants of a step's updates: credit, probabilities before them, and corrections."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class BeforeUpdate:
         samples: all branches of the step's episodes.
         advantage: credit of the token, 0 where nothing was said.
         old: log-probability before the updates.
-        kept: 1 at what was said and is learnt from.
+        keep: 1 at what was said and is learnt from.
         reference: log-probability under the reference policy.
         weight: correction of the policy loss.
     """
@@ -30,7 +30,7 @@ class BeforeUpdate:
     samples: Sequence[Sample]
     advantage: Rows
     old: Rows
-    kept: Rows
+    keep: Rows
     reference: Rows | None = None
     weight: Rows | None = None
 
@@ -38,32 +38,32 @@ class BeforeUpdate:
     def of(
         cls, step: StepReading, advantage_T: np.ndarray, config: ObjectiveConfig, old_logprobs: str
     ) -> tuple[Self, dict[str, float | None]]:
-        """What a step begins with, and figures on its corrections.
+        """The constants of a step, and figures on its corrections.
 
         Args:
             advantage_T: credit of each token that was said.
             old_logprobs: whose the probabilities before the updates are, of the "learner" or the "engine".
         """
         samples, figures = step.samples, dict[str, float | None]()
-        old, weight, kept = as_drawn(samples), None, [torch.from_numpy(sample.said) for sample in samples]
+        old, weight, keep = as_drawn(samples), None, [torch.from_numpy(sample.said) for sample in samples]
         if old_logprobs == "learner":
             old = step.logprob
-            weight, kept, measured = corrected(config, samples, old)
+            weight, keep, measured = corrected(config, samples, old)
             figures |= measured
-        return cls(samples, on_said(samples, advantage_T), old, kept, step.reference, weight), figures
+        return cls(samples, on_said(samples, advantage_T), old, keep, step.reference, weight), figures
 
     def replies(self, indices: Sequence[int]) -> Rows:
         """Of these samples, the number of the reply that each token learnt from belongs to, -1 elsewhere."""
-        return [torch.from_numpy(self.samples[i].reply).masked_fill(self.kept[i] == 0, -1) for i in indices]
+        return [torch.from_numpy(self.samples[i].reply).masked_fill(self.keep[i] == 0, -1) for i in indices]
 
     def moved(self, indices: Sequence[int], reading: Reading) -> float:
         """Sum over what these samples learn from of old minus new log-probability: k1 of KL(old, new)."""
         old = padded([self.old[i] for i in indices]).to(reading.logprob.device)
-        kept = padded([self.kept[i] for i in indices]).to(reading.logprob.device) > 0
-        return float((old - reading.logprob.detach()).masked_fill(~kept, 0).sum())
+        keep = padded([self.keep[i] for i in indices]).to(reading.logprob.device) > 0
+        return float((old - reading.logprob.detach()).masked_fill(~keep, 0).sum())
 
     def tokens(self, indices: Sequence[int], reading: Reading) -> Tokens:
-        """What the objective sees of a micro-batch of these samples."""
+        """The objective's view of a micro-batch of these samples."""
         device = reading.said.device
 
         def together(rows: Rows) -> torch.Tensor:
@@ -73,7 +73,7 @@ class BeforeUpdate:
             reading.logprob,
             together(self.old),
             together(self.advantage),
-            together(self.kept) > 0,
+            together(self.keep) > 0,
             reply=reading.reply,
             ref_logp=None if self.reference is None else together(self.reference),
             entropy=reading.entropy,

@@ -1,4 +1,4 @@
-"""What the policy believes: how likely it is to give the true answer, asked before each of its replies.
+"""Belief of the policy: how likely it is to give the true answer, measured before each of its replies.
 
     p = exp(mean over the answer's tokens of log pi(token | what the policy sees, the reply up to there))
 
@@ -49,9 +49,9 @@ class Forced:
     def of(cls, answer: str, config: AgentConfig, template: ChatTemplate) -> Self:
         """From the action that gives the answer; raises ValueError if there is nothing to say."""
         before, _, after = config.reply_format.render(_MARK).partition(_MARK)
-        said = template.content(answer)
-        read = template.tokenizer(before + said + after, add_special_tokens=False, return_offsets_mapping=True)
-        first, last = len(before), len(before) + len(said)
+        text = template.content(answer)
+        read = template.tokenizer(before + text + after, add_special_tokens=False, return_offsets_mapping=True)
+        first, last = len(before), len(before) + len(text)
         counted = np.array([begin < last and end > first for begin, end in read["offset_mapping"]], bool)
         if not counted.any():
             raise ValueError(f"the environment's answer() is {answer!r}, which has no token: return None if unknown")
@@ -112,7 +112,7 @@ def believed(
     Args:
         budget: of padded tokens in one pass.
     """
-    found: list[np.ndarray] = [np.empty(0)] * len(rows)
+    beliefs: list[np.ndarray] = [np.empty(0)] * len(rows)
     for group in micro_batches(rows, budget.tokens):
         budget.passing(len(group), len(group) * max(len(rows[i]) for i in group))
         hidden = _hidden(model, [rows[i] for i in group])
@@ -124,8 +124,8 @@ def believed(
                 logits = output_head(model)(states[places])
             scores = torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)) / temperature, -1)
             logprob_QA = scores.gather(-1, targets.expand(len(places), -1)[..., None])[..., 0]
-            found[i] = logprob_QA.double().mean(-1).exp().cpu().numpy()
-    return found
+            beliefs[i] = logprob_QA.double().mean(-1).exp().cpu().numpy()
+    return beliefs
 
 
 def _hidden(model: PreTrainedModel, rows: Sequence[Questions]) -> torch.Tensor:

@@ -12,7 +12,7 @@ from manyturn.trainers.learn.passes.samples import Rows, Sample
 
 
 class ReadsReference(Protocol):
-    """What reads with the weights of a reference."""
+    """A reader with the weights of a reference."""
 
     def over(self, reader: Reader, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
         """As ``Reader.over``."""
@@ -35,7 +35,7 @@ class Reference:
         self._kept = [weights.detach().clone() for weights in self._trained]
 
     def over(self, reader: Reader, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
-        """What the reader finds with the reference's weights."""
+        """Read the samples with the reference's weights."""
         with self.in_place():
             return reader.over(samples, watches)
 
@@ -65,5 +65,6 @@ class Reference:
         return {f"reference.{number}": weights for number, weights in enumerate(self._kept)}
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """The inverse of ``tensors``; those of other names are left alone."""
-        self._kept = [tensors[f"reference.{n}"].to(weights.device) for n, weights in enumerate(self._trained)]
+        """The inverse of ``tensors``; before the end of a warm-up there are none."""
+        if "reference.0" in tensors:
+            self._kept = [tensors[f"reference.{n}"].to(weights.device) for n, weights in enumerate(self._trained)]

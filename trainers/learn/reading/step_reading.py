@@ -1,4 +1,4 @@
-"""What the policy thinks of a step before its updates: read once, for credit, heads and the update alike.
+"""Reading of a step by the policy before its updates: once, for credit, heads and the update alike.
 
 How a step reads. Its episodes become samples once. Whoever asks first for something of them, a column of credit, a head
 or the update, starts the only pass of the policy over these samples; the pass keeps all that may be asked for:
@@ -69,9 +69,9 @@ class StepReading:
         return self._kept["entropy"]
 
     def said_by(self, head: str) -> Rows:
-        """What a head says: the critic (T,) the value before each token, the progress estimator one for each reply."""
+        """The output of a head: the critic's value before each token (T,), the progress estimator's one per reply."""
         if head in self._others:
-            self._check_open(head in self._said)
+            self._check_open(is_read=head in self._said)
             if head not in self._said:
                 self._said[head] = self._others[head](self.samples)
             return self._said[head]
@@ -90,12 +90,12 @@ class StepReading:
         """(T,) log-probability under the reference policy; None without one."""
         if self._reference is None:
             return None
-        self._check_open(False)
+        self._check_open(is_read=False)
         return self._reference.over(self.reader, self.samples, {"logprob": watch_called("logprob")})["logprob"]
 
     @property
     def is_made(self) -> bool:
-        """Whether the policy has read the samples."""
+        """True if the policy has read the samples."""
         return "_kept" in vars(self)
 
     def at_said(self, rows: Sequence[Any]) -> np.ndarray:
@@ -117,16 +117,16 @@ class StepReading:
         return self._over({name: watch_called(name, self._heads) for name in names})
 
     def _over(self, watches: Mapping[str, Watch]) -> dict[str, Rows]:
-        self._check_open(False)
+        self._check_open(is_read=False)
         return self.reader.over(self.samples, watches)
 
-    def _check_open(self, is_read: bool) -> None:
+    def _check_open(self, *, is_read: bool) -> None:
         if self._closed and not is_read:
             raise RuntimeError("the step's updates have begun: what is read before them must be asked before them")
 
 
 def watch_called(name: str, heads: Mapping[str, Watch] = {}) -> Watch:
-    """What a reading keeps under a name: "logprob", "entropy", "head NAME" or "hidden PLACE".
+    """The watch of a name: "logprob", "entropy", "head NAME" or "hidden PLACE".
 
     Args:
         heads: what they say of a pass, by name.

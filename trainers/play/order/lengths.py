@@ -1,4 +1,4 @@
-"""How long episodes are, where some were ended before their end.
+"""Estimate of the length of episodes, where some were ended before their end.
 
 An episode that was cut after three turns says only that it has more than three. Left out, or counted as three, it would
 make long episodes look rare just where they are dropped most. So lengths are estimated as lifetimes are, by the product
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 
 def counted(lengths: Sequence[int], before: Sequence[int] = ()) -> list[int]:
-    """How many episodes have each number of turns, which is the place in the list; added to the counts ``before``.
+    """The number of episodes with each number of turns, which is the place in the list; added to the counts ``before``.
 
     >>> counted([2, 3, 3], [0, 1])
     [0, 1, 1, 2]

@@ -26,7 +26,7 @@ class OrderConfig(Options):
         return self.kind == "asynchronous"
 
     def defaults(self, run: Any, env: EnvFacts | None) -> Mapping[str, Any]:
-        """What fits a run in this order, for entries that nobody gives; see ``ModelConfig.defaults``.
+        """Defaults that fit a run in this order; see ``ModelConfig.defaults``.
 
         The ratio of an update is over the log-probabilities of the weights that drew, unless a correction weighs them.
         """
@@ -43,7 +43,7 @@ _LEAVE = "or leave order.kind = 'asynchronous' out"
 
 
 def _refuse_play(rollout: Any) -> str | None:
-    """What depends on how other episodes of the step have ended, and so cannot be drawn ahead."""
+    """Refuse what depends on how other episodes of the step ended, and so cannot be drawn ahead."""
     if rollout.rounds > 1:
         return (
             f"rollout.rounds = {rollout.rounds} plays groups for which the step's others have to end first, while "

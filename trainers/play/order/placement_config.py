@@ -68,14 +68,14 @@ class PlacementConfig(Options):
 
     @field_validator("hosts", "samplers")
     @classmethod
-    def _are_addresses(cls, given: tuple[str, ...] | int, info: ValidationInfo) -> tuple[str, ...] | int:
-        if isinstance(given, int):
-            return given
+    def _are_addresses(cls, value: tuple[str, ...] | int, info: ValidationInfo) -> tuple[str, ...] | int:
+        if isinstance(value, int):
+            return value
         what = str(info.field_name).removesuffix("s")
-        found = tuple(_address(one, what) for one in given)
-        if double := [one for one, count in Counter(found).items() if count > 1]:
+        addresses = tuple(_address(address, what) for address in value)
+        if double := [address for address, count in Counter(addresses).items() if count > 1]:
             raise ValueError(f"{double[0]} is named twice: name each {what} once")
-        return found
+        return addresses
 
     @field_validator("cluster")
     @classmethod
@@ -140,7 +140,7 @@ class PlacementConfig(Options):
         return None
 
     def _refuse_samplers(self, run: Any) -> str | None:
-        """What samplers cannot draw for."""
+        """Refuse what samplers cannot draw for."""
         if not self.samplers:
             return None
         if run.learner.lora_rank:
@@ -165,7 +165,7 @@ _SHARES = "Ray takes a share of one, or whole ones"
 
 
 def _share_or_whole(name: str, amount: float) -> float:
-    """What Ray can count. Raises ValueError for anything else."""
+    """An amount that Ray can count. Raises ValueError for anything else."""
     if amount > 1 and not amount.is_integer():
         raise ValueError(f"{name} = {amount:g}: {_SHARES}")
     return amount

@@ -44,7 +44,7 @@ class GroupPlace(NamedTuple):
 
 
 class StepChoice(NamedTuple):
-    """What becomes of groups once a step is learnt from: these are learnt from, those are dropped."""
+    """The fate of groups when a step is learnt from: these are learnt from, those are dropped."""
 
     learnt: Sequence[GroupPlace]
     dropped: Sequence[GroupPlace]
@@ -52,7 +52,7 @@ class StepChoice(NamedTuple):
 
 @dataclass(frozen=True)
 class Past:
-    """What a run that goes on has behind it.
+    """The past of a run that is resumed.
 
     Attributes:
         done: steps that are done.
@@ -72,17 +72,32 @@ class Past:
 NOTHING = Past()
 
 
-class Schedule:
-    """The state of play and learning.
+class ScheduleSize(NamedTuple):
+    """The size of a run and of its steps.
 
-    Args:
+    Attributes:
         episodes: of a step, E.
         steps: of the run.
         staleness: most steps between the weights that an episode begins with and those that learn from it.
         places: episodes that may be open together.
-        past: of a run that goes on.
-        groups: of a step, T; in the order ``drawn`` nothing depends on them.
+        groups: of a step, N; in the order ``drawn`` nothing depends on them.
         consume: what a step learns from.
+    """
+
+    episodes: int
+    steps: int
+    staleness: int
+    places: int
+    groups: int = 1
+    consume: Consume = "drawn"
+
+
+class Schedule:
+    """The state of play and learning.
+
+    Args:
+        size: of the run and its steps.
+        past: of a run that goes on.
         clock: seconds.
 
     Attributes:
@@ -93,24 +108,20 @@ class Schedule:
 
     def __init__(
         self,
-        episodes: int,
-        steps: int,
-        staleness: int,
-        places: int,
+        size: ScheduleSize,
         past: Past = NOTHING,
-        groups: int = 1,
-        consume: Consume = "drawn",
         clock: Callable[[], float] = time.monotonic,
     ):
-        if episodes < 1 or places < 1 or staleness < 0 or groups < 1 or episodes % groups:
+        episodes, groups = size.episodes, size.groups
+        if episodes < 1 or size.places < 1 or size.staleness < 0 or groups < 1 or episodes % groups:
             raise ValueError(
-                f"{groups} groups of {episodes} episodes in {places} places, {staleness} steps old: nothing can be "
-                "played"
+                f"{groups} groups of {episodes} episodes in {size.places} places, {size.staleness} steps old: nothing "
+                "can be played"
             )
         self.done, self.first, self.gone = past.done, past.first, set(past.gone)
-        self._episodes, self._steps, self._staleness = episodes, steps, staleness
-        self._groups, self._group, self._consume = groups, episodes // groups, consume
-        self._places = min(places, episodes * (staleness + 1))
+        self._episodes, self._steps, self._staleness = episodes, size.steps, size.staleness
+        self._groups, self._group, self._consume = groups, episodes // groups, size.consume
+        self._places = min(size.places, episodes * (size.staleness + 1))
         self._begun = dict[GroupPlace, dict[EpisodePlace, int]]()  # of each group, steps that were done when each began
         self._oldest = dict[GroupPlace, int]()  # of each group, the least of them
         self._ended, self._count = set(past.ended), Counter(map(self.group_of, past.ended))
@@ -150,7 +161,7 @@ class Schedule:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the next step can be learnt from now."""
+        """True if the next step can be learnt from now."""
         return self._choice is None and self.done < self._steps and self.offer is not None
 
     def next(self) -> EpisodePlace | None:
@@ -226,7 +237,7 @@ class Schedule:
         passed = self._now - self._since
         idle_learner, idle_places = self._idle_learner, self._idle_places / self._places
         self._since, self._idle_learner, self._idle_places = self._now, 0.0, 0.0
-        told = {
+        figures = {
             "staleness": sum(ages) / len(ages),
             "staleness_max": max(ages),
             "learner_idle": idle_learner / passed if passed else 0.0,
@@ -235,8 +246,8 @@ class Schedule:
             "waiting_episodes": len(self._ended),
         }
         if self._consume != "drawn":
-            told["dropped"] = len(dropped) / (len(learnt) + len(dropped))
-        return told
+            figures["dropped"] = len(dropped) / (len(learnt) + len(dropped))
+        return figures
 
     def _most(self) -> int:
         """Groups from ``first`` on that may have begun: as many as are gone, and as many as may be left."""
@@ -276,12 +287,12 @@ class Schedule:
         return sorted(chosen) if self._consume == "drop" or self._leaves_time(chosen) else None
 
     def _leaves_time(self, chosen: Sequence[GroupPlace]) -> bool:
-        """Whether all groups that are not chosen for the next step can be learnt from before they are too old."""
+        """True if all groups that are not chosen for the next step can be learnt from before they are too old."""
         last = Counter(self._oldest[group] + self._staleness for group in self._oldest.keys() - set(chosen))
-        left = 0  # groups that some step has to take, at the latest the one that comes after so many others
+        due = 0  # groups that some step has to take, at the latest the one that comes after so many others
         for before in sorted(last):
-            left += last[before]
-            if left > self._groups * (before - self.done):
+            due += last[before]
+            if due > self._groups * (before - self.done):
                 return False
         return True
 
@@ -289,8 +300,8 @@ class Schedule:
         """Groups that are not learnt from now, and would be too old for the step after this."""
         if self._consume != "drop":
             return []
-        left = sorted(self._oldest.keys() - set(learnt))
-        return [group for group in left if self.done + 1 - self._oldest[group] > self._staleness]
+        remaining = sorted(self._oldest.keys() - set(learnt))
+        return [group for group in remaining if self.done + 1 - self._oldest[group] > self._staleness]
 
     def _pass_time(self) -> None:
         """Count the time since the last change, during which nothing has changed."""

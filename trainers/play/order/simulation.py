@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 
-from manyturn.trainers.play.order.schedule import Consume, EpisodePlace, Past, Schedule, StepChoice
+from manyturn.trainers.play.order.schedule import Consume, EpisodePlace, Past, Schedule, ScheduleSize, StepChoice
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What a run has to do, and where.
+    """The work of a run, and its places.
 
     Attributes:
         episodes: of a step.
@@ -43,7 +43,7 @@ class Workload:
 
 @dataclass
 class Simulated:
-    """What happened.
+    """The course of a simulated run.
 
     Attributes:
         seconds: until the last step was done.
@@ -64,40 +64,40 @@ class Simulated:
     most_open: int = 0
 
 
-def simulate(work: Workload, kills: Sequence[float] = (), found: Simulated | None = None) -> Simulated:
+def simulate(work: Workload, kills: Sequence[float] = (), result: Simulated | None = None) -> Simulated:
     """Play and learn to the end.
 
     Args:
         kills: seconds at which the process is killed; it begins again at once.
-        found: where to write what happened, for whoever looks on.
+        result: receives the course of the simulation while it runs.
 
     Raises:
         RuntimeError: nothing can begin and nothing can end, and the run is not over.
     """
-    found, past, journal = found or Simulated(), Past(), _Journal()
+    result, past, journal = result or Simulated(), Past(), _Journal()
     for kill in [*sorted(kills), float("inf")]:
-        past = _life(work, found, journal, past, kill)
+        past = _life(work, result, journal, past, kill)
         if past.done == work.steps:
             break
-    return found
+    return result
 
 
 @dataclass
 class _Journal:
-    """What a kill leaves: episodes that have ended, with the steps that were done when each began, and choices."""
+    """The record of a killed process: ended episodes, with the steps that were done when each began, and choices."""
 
     ended: dict[EpisodePlace, int] = field(default_factory=dict)
     choices: dict[int, StepChoice] = field(default_factory=dict)
 
     def after(self, schedule: Schedule) -> Past:
-        """What a process that goes on from the present step begins with."""
-        left = {
+        """The past with which a process resumes at the present step."""
+        ended = {
             place: began
             for place, began in self.ended.items()
             if place.step >= schedule.first and schedule.group_of(place) not in schedule.gone
         }
-        self.ended = left
-        return Past(schedule.done, schedule.first, frozenset(schedule.gone), left)
+        self.ended = ended
+        return Past(schedule.done, schedule.first, frozenset(schedule.gone), ended)
 
     def behind(self, work: Workload, saved: Past) -> Past:
         """The same after a kill; in the order of drawing what is learnt from follows from what has ended."""
@@ -105,13 +105,12 @@ class _Journal:
         return replace(saved, ended=dict(self.ended), choices=[] if work.consume == "drawn" else choices)
 
 
-def _life(work: Workload, found: Simulated, journal: _Journal, saved: Past, kill: float) -> Past:
+def _life(work: Workload, result: Simulated, journal: _Journal, saved: Past, kill: float) -> Past:
     """From a checkpoint to the next kill, or to the end; returns what the last checkpoint says then."""
-    now, numbers = found.seconds, count()
+    now, numbers = result.seconds, count()
     past = journal.behind(work, saved)
-    schedule = Schedule(
-        work.episodes, work.steps, work.staleness, work.places, past, work.groups, work.consume, clock=lambda: now
-    )
+    size = ScheduleSize(work.episodes, work.steps, work.staleness, work.places, work.groups, work.consume)
+    schedule = Schedule(size, past, clock=lambda: now)
     events: list[tuple[float, int, EpisodePlace | None]] = []  # when, a number that keeps their order, and what ends
     begun, open_now = dict(journal.ended), set[EpisodePlace]()
     while schedule.done < work.steps:
@@ -119,32 +118,32 @@ def _life(work: Workload, found: Simulated, journal: _Journal, saved: Past, kill
             begun[place] = schedule.done
             open_now.add(place)
             heappush(events, (now + work.play_seconds(place), next(numbers), place))
-        found.most_open = max(found.most_open, schedule.open)
+        result.most_open = max(result.most_open, schedule.open)
         if schedule.is_ready:
             step = schedule.done + 1
             journal.choices[step] = learnt, dropped = schedule.learn()
-            found.learnt[step] = [place for group in learnt for place in schedule.members(group)]
-            found.dropped[step] = [place for group in dropped for place in schedule.members(group)]
-            found.ages[step] = [step - 1 - begun[place] for place in found.learnt[step]]
-            open_now.difference_update(found.dropped[step])
+            result.learnt[step] = [place for group in learnt for place in schedule.members(group)]
+            result.dropped[step] = [place for group in dropped for place in schedule.members(group)]
+            result.ages[step] = [step - 1 - begun[place] for place in result.learnt[step]]
+            open_now.difference_update(result.dropped[step])
             heappush(events, (now + work.learn_seconds(step), next(numbers), None))
             continue  # what was dropped has left its place
         if not events:
             raise RuntimeError(f"step {schedule.done + 1} waits for nothing that could end")
         when, _, place = heappop(events)
         if when > kill:
-            found.seconds = max(now, kill)
+            result.seconds = max(now, kill)
             return saved
         if place is not None and place not in open_now:
             continue
-        now = found.seconds = when
+        now = result.seconds = when
         if place is not None:
             open_now.remove(place)
             schedule.ends(place)
-            found.played[place] += 1
+            result.played[place] += 1
             journal.ended[place] = begun[place]
             continue
-        found.figures.append(schedule.learnt())
+        result.figures.append(schedule.learnt())
         if schedule.done % work.checkpoint_every == 0 or schedule.done == work.steps:
             saved = journal.after(schedule)
     return saved

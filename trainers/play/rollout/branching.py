@@ -9,20 +9,22 @@ Source: ARPO (Agentic Reinforced Policy Optimization), arXiv 2507.19849; default
 
 Implementation:
 1. Of a group's ``rollout.group`` episodes ``initial`` are played first. A branch is a further member: it repeats its
-   parent's replies of turns 0..k-1, with the log-probabilities and entropies that they were drawn with, and draws
-   reply k again. Whether the environment answers alike is checked.
+   parent's replies of turns 0..k-1, with the log-probabilities and entropies that they were drawn with, and draws reply
+   k again. Whether the environment answers alike is checked.
 2. Play goes in rounds, so that the order in which episodes end decides nothing. After a round its episodes are gone
-   through turn by turn, and at each turn member by member, until the group has all its episodes; an episode branches
-   once at a turn, and a branch only after its fork. Where a round brings no branch, the rest of the group starts again.
+   through turn by turn, and at each turn member by member, until the group has all its episodes (``order`` has others);
+   an episode branches ``siblings`` times at a turn, and a branch only after its fork. Where a round brings no branch,
+   the rest of the group starts again.
 3. An episode that ended in an error counts as played, and nothing branches off it.
-4. Credit knows nothing of branches. What they share is learnt from once for each of them, with the mean of their
-   advantages in effect, which the paper calls soft attribution; the advantage is GRPO's.
+4. Credit knows nothing of branches, except ``forks``, which compares siblings. What they share is learnt from once for
+   each of them, with the mean of their advantages in effect, which the paper calls soft attribution; the advantage is
+   GRPO's.
 
-Differences: in the paper an entropy decides of the turn that it is of, as here; in the code of a fork after that
-turn. The code takes the 10 likeliest tokens for all, here entropies are exact. It plays turns in lock-step, so that
-branches compete with their parents for the rest of the budget, and start again one episode at a time. It keeps H_0 by
-place in the batch, for branches from their own first reply, and never resets it; here H_0 is of the same episode.
-Left out: hard attribution, which the code does not have, and more than one branch of an episode at a turn.
+Differences: in the paper an entropy decides of the turn that it is of, as here; in the code of a fork after that turn.
+The code takes the 10 likeliest tokens for all, here entropies are exact. It plays turns in lock-step, so that branches
+compete with their parents for the rest of the budget, and start again one episode at a time. It keeps H_0 by place in
+the batch, for branches from their own first reply, and never resets it; here H_0 is of the same episode. ``order`` and
+``siblings`` are not theirs. Left out: hard attribution, which the code does not have.
 
 Watch: ``branched`` below the share that may: episodes are too short to fork, or end in errors; ``drawn_tokens``: what
 branches repeat is not in it; ``groups_without_signal`` above that of full rollouts: what branches share decides.
@@ -30,8 +32,8 @@ branches repeat is not in it; ``groups_without_signal`` above that of full rollo
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, zip_longest
-from typing import Any
+from itertools import islice, repeat, zip_longest
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,7 +52,7 @@ Starts = dict[EpisodeKey, Fork | None]
 
 
 class Branching(Options):
-    """How many episodes of a group are branches, and where they fork."""
+    """Number and places of the branches of a group."""
 
     initial: int = Field(ge=1)
     """Episodes of a group that are played before anything branches; fewer than rollout.group."""
@@ -60,6 +62,11 @@ class Branching(Options):
     """Score up to which an episode branches: the share of turns that do where the entropy stays as it was."""
     tokens: int = Field(default=20, ge=1)
     """Tokens at the beginning of a reply that its entropy is of."""
+    order: Literal["turns", "random", "entropy"] = "turns"
+    """Which forks come first where more turns would branch than episodes are left: early turns, any, or those whose
+    replies had the most entropy."""
+    siblings: int = Field(default=1, ge=1)
+    """Branches at one fork, each with a draw of its own."""
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         rollout = run.rollout
@@ -100,7 +107,7 @@ def start_entropy(entropies_T: ArrayLike, vocabulary: int, tokens: int) -> float
 
 
 def branch_score(u: float, now: float, first: float, weight: float) -> float:
-    """What is compared with the threshold: low where the entropy has risen since the first turn.
+    """The score that is compared with the threshold: low where the entropy has risen since the first turn.
 
     >>> [branch_score(u, now=1.5, first=0.5, weight=0.25) for u in (0.75, 0.1)]
     [0.5, 0.0]
@@ -119,43 +126,54 @@ def starts(
         keys: E keys, each ``group`` in a row being the members of a group.
         played: those that have ended; while some that can begin have not, more may follow.
     """
-    found: Starts = {}
+    starts: Starts = {}
     for first in range(0, len(keys), group):
-        found |= _starts_of_group(keys[first : first + group], played, branching, vocabulary)
-    return found
+        starts |= _starts_of_group(keys[first : first + group], played, branching, vocabulary)
+    return starts
 
 
 def _starts_of_group(
     members: Sequence[EpisodeKey], played: Mapping[EpisodeKey, Episode], branching: Branching, vocabulary: int
 ) -> Starts:
-    found: Starts = dict.fromkeys(members[: branching.initial])
-    latest: Sequence[EpisodeKey] = list(found)
-    while len(found) < len(members) and all(key in played for key in latest):
-        rest = members[len(found) :]
+    begun: Starts = dict.fromkeys(members[: branching.initial])
+    latest: Sequence[EpisodeKey] = list(begun)
+    while len(begun) < len(members) and all(key in played for key in latest):
+        rest = members[len(begun) :]
         episodes = [played[key] for key in latest]
-        forks = list(islice(_forks(episodes, found, branching, vocabulary), len(rest)))
+        forks = list(islice(_forks(episodes, begun, branching, vocabulary), len(rest)))
         latest = rest[: len(forks)] if forks else rest
-        found |= dict(zip_longest(latest, forks))
-    return found
+        begun |= dict(zip_longest(latest, forks))
+    return begun
 
 
 def _forks(episodes: Sequence[Episode], begun: Starts, branching: Branching, vocabulary: int) -> Iterator[Fork]:
-    """Where the episodes of a round branch, turn by turn and then by member."""
+    """Forks of the episodes of a round, in the order in which they get the remaining episodes."""
     sound = [episode for episode in episodes if not episode.ending.is_error]
+    forks = list[Fork]()
     for turn in range(1, max((len(episode.turns) for episode in sound), default=0)):
         for episode in sound:
             fork = begun[episode.key]
             is_own = fork is None or turn > fork.turn
             if is_own and turn < len(episode.turns) and _branches(episode, turn, branching, vocabulary):
-                yield Fork(episode, turn)
+                forks.append(Fork(episode, turn))
+    if branching.order == "random":
+        forks.sort(key=lambda fork: generator("fork", *fork.parent.key, fork.turn).random())
+    elif branching.order == "entropy":
+        forks.sort(key=lambda fork: -_entropy(fork.parent, fork.turn, branching, vocabulary))
+    for fork in forks:
+        yield from repeat(fork, branching.siblings)
 
 
 def _branches(episode: Episode, turn: int, branching: Branching, vocabulary: int) -> bool:
-    ledger = episode.ledger
-    assert ledger is not None, "an agent's episodes have a ledger"
-    first, now = (start_entropy(ledger.reply_entropies(k), vocabulary, branching.tokens) for k in (0, turn))
+    first, now = (_entropy(episode, k, branching, vocabulary) for k in (0, turn))
     u = generator("branch", *episode.key, turn).random()
     return branch_score(u, now, first, branching.weight) <= branching.threshold
+
+
+def _entropy(episode: Episode, turn: int, branching: Branching, vocabulary: int) -> float:
+    ledger = episode.ledger
+    assert ledger is not None, "an agent's episodes have a ledger"
+    return start_entropy(ledger.reply_entropies(turn), vocabulary, branching.tokens)
 
 
 def repeats(episodes: Sequence[Episode], begun: Starts) -> FloatK:

@@ -1,4 +1,4 @@
-"""What a step found out about the tasks that it played: the feedback to the next step's curriculum."""
+"""Feedback of a step on the tasks that it played, for the next step's curriculum."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -35,14 +35,14 @@ def findings(
     for episode in learnable(episodes):
         if episode.success is not None and not np.isnan(episode.outcome):
             groups[episode.task.id].append(episode)
-    found = []
+    feedback = []
     for task, members in groups.items():
         taught = [lessons.get(group_name(task, role, roles), (0.0, False)) for role in roles]
         advantage, signal = float(np.mean([mean for mean, _ in taught])), any(signal for _, signal in taught)
         success, score = np.mean([(bool(e.success), e.outcome) for e in members], axis=0).tolist()
         label = label_of(members[0].task)
-        found.append(TaskFeedback(numbers[task], label, success, score, advantage, signal, len(members)))
-    return found
+        feedback.append(TaskFeedback(numbers[task], label, success, score, advantage, signal, len(members)))
+    return feedback
 
 
 def _lessons(earned: Credit) -> dict[str, Taught]:

@@ -34,7 +34,7 @@ from manyturn.trainers.credit.groups.group_statistics import group_statistics
 
 
 def with_spread(return_E: NDArray[np.float64], group_E: IntK) -> BoolK:
-    """Whether the episode's group (E) has different returns; NaN, which is no return, does not count.
+    """True for the episodes (E) of groups with different returns; NaN, which is no return, does not count.
 
     >>> with_spread(np.array([1.0, 0.0, 1.0, 1.0, np.nan]), np.array([7, 7, 8, 8, 8]))
     array([ True,  True, False, False, False])
@@ -44,7 +44,7 @@ def with_spread(return_E: NDArray[np.float64], group_E: IntK) -> BoolK:
 
 @dataclass(frozen=True)
 class Refill:
-    """What a step has played so far, and what it still lacks.
+    """The episodes that a step has played so far, and the groups that it still lacks.
 
     Attributes:
         groups: groups that the step is to have.
@@ -53,7 +53,7 @@ class Refill:
         roles: of an episode, where it has several; a group is kept if the returns of one of them differ.
         round: rounds that were played.
         played: their episodes, all members of a group next to each other.
-        kept: whether the step learns from the episode, one per episode.
+        is_kept: whether the step learns from the episode, one per episode.
 
     >>> Refill(groups=16, size=8, rounds=3).missing
     16
@@ -65,15 +65,15 @@ class Refill:
     roles: tuple[str, ...] = (ONE_ROLE,)
     round: int = 0
     played: tuple[Episode, ...] = ()
-    kept: tuple[bool, ...] = ()
+    is_kept: tuple[bool, ...] = ()
 
     @property
     def missing(self) -> int:
         """Groups to play in the next round; 0 when the step is complete."""
-        return 0 if self.round == self.rounds else self.groups - sum(self.kept) // self.size
+        return 0 if self.round == self.rounds else self.groups - sum(self.is_kept) // self.size
 
     def after(self, episodes: Sequence[Episode]) -> Self:
-        """What is there after one more round, of which these are all the episodes."""
+        """The state after one more round, of which these are all the episodes."""
         kept_E = np.full(len(episodes), True)
         if self.round + 1 < self.rounds:
             group_E = ids_of(episode.key.task for episode in episodes)
@@ -84,5 +84,5 @@ class Refill:
             self,
             round=self.round + 1,
             played=(*self.played, *episodes),
-            kept=(*self.kept, *kept_E.tolist()),
+            is_kept=(*self.is_kept, *kept_E.tolist()),
         )

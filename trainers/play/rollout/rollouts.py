@@ -28,7 +28,7 @@ def plan_groups(tasks: Sequence[Task], group: int, seed: int, stage: str) -> lis
 
 
 def is_learnable(episode: Episode) -> bool:
-    """Whether the episode took part: errors leave their group."""
+    """True if the episode took part: errors leave their group."""
     return not episode.ending.is_error and bool(episode.turns)
 
 
@@ -66,7 +66,7 @@ def reply_lengths(episode: Episode) -> list[int]:
 
 
 def unscorable(episode: Episode) -> str:
-    """Where the first reward is that is not a number."""
+    """The place of the first reward that is not a number."""
     for number, turn in enumerate(episode.turns, 1):
         if math.isnan(turn.reward):
             names = [repr(name) for name, value in turn.parts.items() if math.isnan(value)]
@@ -84,35 +84,35 @@ def describe(
         part_names: parts of rewards that the environment lists; where there are others than the outcome, the mean of
             each is given.
     """
-    told = [episode for episode in episodes if not episode.ending.is_error]
-    turns = [turn for episode in told for turn in episode.turns]
-    lengths = [n for episode in told for n in reply_lengths(episode)]
-    earned = {role: [returns_by_role(episode, roles)[role] for episode in told] for role in roles if len(roles) > 1}
+    scored = [episode for episode in episodes if not episode.ending.is_error]
+    turns = [turn for episode in scored for turn in episode.turns]
+    lengths = [n for episode in scored for n in reply_lengths(episode)]
+    earned = {role: [returns_by_role(episode, roles)[role] for episode in scored] for role in roles if len(roles) > 1}
 
-    answers = [(turn.seconds[1], episode.key.task) for episode in told for turn in episode.turns]
+    answers = [(turn.seconds[1], episode.key.task) for episode in scored for turn in episode.turns]
     slowest = max(answers, default=(None, None))
 
     def mean(values: Sequence[float]) -> float | None:
         return float(np.mean(values)) if len(values) else None
 
     return {
-        "success": mean([episode.success for episode in told if episode.success is not None]),
-        "return": mean([episode.outcome for episode in told if not math.isnan(episode.outcome)]),
-        "turns": mean([len(episode.turns) for episode in told]),
+        "success": mean([episode.success for episode in scored if episode.success is not None]),
+        "return": mean([episode.outcome for episode in scored if not math.isnan(episode.outcome)]),
+        "turns": mean([len(episode.turns) for episode in scored]),
         "reply_tokens": mean(lengths),
         "invalid": mean([not turn.valid for turn in turns]),
         "broken_format": mean([not turn.format_valid for turn in turns]),
         "not_understood": mean([not turn.understood for turn in turns]),
         "cut": mean([turn.usage.cut for turn in turns if turn.usage is not None and turn.usage.cut is not None]),
-        "truncated": mean([episode.ending is Ending.TRUNCATED for episode in told]),
-        "tampered": mean([episode.ending is Ending.TAMPERED for episode in told]),
-        "errors": len(episodes) - len(told),
+        "truncated": mean([episode.ending is Ending.TRUNCATED for episode in scored]),
+        "tampered": mean([episode.ending is Ending.TAMPERED for episode in scored]),
+        "errors": len(episodes) - len(scored),
         "env_turn_seconds": mean([seconds for seconds, _ in answers]),
         "slowest_env_seconds": slowest[0],
         "slowest_task": slowest[1],
         "retried": mean([episode.attempts > 1 for episode in episodes]),
         **{f"{role}/return": mean([r for r in returns if not math.isnan(r)]) for role, returns in earned.items()},
-        **{f"{PARTS}{name}": mean(sums) for name, sums in _parts(told, part_names).items()},
+        **{f"{PARTS}{name}": mean(sums) for name, sums in _parts(scored, part_names).items()},
     }
 
 

@@ -1,4 +1,4 @@
-"""What a curriculum chooses from: the tasks of a split, and what the last step found out about those it played."""
+"""Input of a curriculum: the tasks of a split, and the last step's feedback on those it played."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from manyturn.envs.contract.task import Task
 
 
 class TaskFeedback(NamedTuple):
-    """What a step found out about one task; plain values, for it is part of a checkpoint.
+    """Feedback of a step on one task; plain values, because it is part of a checkpoint.
 
     Attributes:
         number: place of the task in the split.
@@ -63,7 +63,7 @@ class TaskPool:
 
 
 def label_of(task: Task) -> str:
-    """What separates kinds of tasks: difficulty and first tag, as far as there are any.
+    """The kind of a task: difficulty and first tag, as far as there are any.
 
     >>> label_of(Task("train/7", "train", difficulty="easy", tags=("clean", "kitchen"))), label_of(Task("7", "train"))
     ('easy clean', '')

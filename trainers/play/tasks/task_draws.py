@@ -18,8 +18,8 @@ def distinct(rng: np.random.Generator, size: int, count: int, without: Collectio
     ([0, 1, 3], 6)
     """
     if count >= size - len(without):
-        left = rng.permutation([n for n in range(size) if n not in without]).astype(int).tolist()
-        return left + (distinct(rng, size, count - len(left)) if count > len(left) else [])
+        rest = rng.permutation([n for n in range(size) if n not in without]).astype(int).tolist()
+        return rest + (distinct(rng, size, count - len(rest)) if count > len(rest) else [])
     drawn = dict[int, None]()
     while len(drawn) < count:
         number = int(rng.integers(size))
@@ -51,14 +51,14 @@ def draw_by_label(pool: TaskPool, scores: Callable[[Sequence[str]], ArrayLike]) 
         ValueError: at the first step all candidates have one label, so that there is nothing to choose between.
     """
     rng, size = pool.generator(), len(pool.tasks)
-    wanted = max(pool.count, min(CANDIDATES * pool.count, size - len(pool.taken)))
+    candidates = max(pool.count, min(CANDIDATES * pool.count, size - len(pool.taken)))
     waiting = defaultdict[str, list[int]](list)
-    for number in distinct(rng, size, wanted, pool.taken):
+    for number in distinct(rng, size, candidates, pool.taken):
         waiting[label_of(pool.tasks[number])].append(number)
     if len(waiting) == 1 and pool.step == 1:
         raise ValueError(
-            f"this curriculum chooses between kinds of tasks, but the first {wanted} are all {next(iter(waiting))!r}: "
-            "give tasks a difficulty or tags, or take the curriculum uniform"
+            f"this curriculum chooses between kinds of tasks, but the first {candidates} are all "
+            f"{next(iter(waiting))!r}: give tasks a difficulty or tags, or take the curriculum uniform"
         )
     drawn = []
     while len(drawn) < pool.count:

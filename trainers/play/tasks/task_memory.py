@@ -1,4 +1,4 @@
-"""What curricula remember, bounded in size for any split: tasks by number, kinds of tasks by label."""
+"""Memory of curricula, bounded in size for any split: tasks by number, kinds of tasks by label."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -17,20 +17,20 @@ def recalled(memory: Sequence[Row] | None, size: int) -> dict[int, Row]:
     return {int(row[0]): row[1:] for row in memory or () if row[0] < size}
 
 
-def remembered(known: Mapping[int, Row], news: Mapping[int, Row]) -> list[list[float]]:
+def remembered(before: Mapping[int, Row], news: Mapping[int, Row]) -> list[list[float]]:
     """The rows to remember: those with news last, the longest unchanged first, which are forgotten beyond 10,000.
 
     >>> remembered({7: [0.5], 3: [0.25]}, {7: [1.0], 9: [0.0]})
     [[3, 0.25], [7, 1.0], [9, 0.0]]
     """
-    kept = {**{number: row for number, row in known.items() if number not in news}, **news}
-    return [[number, *row] for number, row in kept.items()][-MOST_TASKS:]
+    rows = {**{number: row for number, row in before.items() if number not in news}, **news}
+    return [[number, *row] for number, row in rows.items()][-MOST_TASKS:]
 
 
-def arm(label: str, known: Collection[str]) -> str:
+def arm(label: str, labels: Collection[str]) -> str:
     """The label by which a kind of tasks is remembered; kinds beyond the first 100 are one.
 
     >>> arm("easy", ["easy"]), arm("hard", [str(n) for n in range(100)])
     ('easy', '(others)')
     """
-    return label if label in known or len(known) < MOST_LABELS else OTHERS
+    return label if label in labels or len(labels) < MOST_LABELS else OTHERS

@@ -24,7 +24,7 @@ _EVERY = OnlyWith("turns_every", may_wait=True)
 
 
 class SinkConfig(Named):
-    """What all sinks have in common.
+    """Options of all sinks.
 
     Attributes:
         package: what has to be installed; the extra of this project has the same name.
@@ -47,7 +47,7 @@ class SinkConfig(Named):
         return f"loggers names {self.name} twice, and the run would be there twice: leave one out"
 
     def _lack(self, env: EnvFacts | None) -> str | None:
-        """What is not installed; asked when a run begins, for whoever reads its configuration needs nothing."""
+        """The reason why the sink cannot be used; checked when a run begins, not when its configuration is read."""
         if env is None or find_spec(self.package) is not None:
             return None
         return f"loggers names {self.name}, which is not installed: pip install 'manyturn[{self.package}]'"

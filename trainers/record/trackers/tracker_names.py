@@ -1,4 +1,4 @@
-"""What the figures of a run are called in trackers: our keys by phase, and next to them the names that users of other
+"""Names of a run's metrics in trackers: our keys by phase, and next to them the names that users of other
 trainers look for."""
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ _BY_UPDATES = ("demonstrations", "imitation", "warmup", "estimator")
 
 
 def place(line: Mapping[str, Any]) -> int:
-    """Where a line of metrics stands on its axis: the step, and before the first step the number of updates.
+    """The place of a line of metrics on its axis: the step, and before the first step the number of updates.
 
     >>> place({"phase": "train", "step": 3}), place({"phase": "warmup", "step": 0, "updates": 50})
     (3, 50)
@@ -29,16 +29,16 @@ def named(line: Mapping[str, Any]) -> dict[str, float]:
     {'train/return': 0.5, 'train/reward': 0.5, 'train/parts/outcome': 0.4, 'train/rewards/outcome': 0.4}
     """
     phase = PHASES.get(line["phase"], line["phase"])
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for key, value in line.items():
         if key in _PLACES or isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        found[f"{phase}/{key}"] = value
-        found.update((f"{phase}/{other}", value) for other in _others(key))
+        metrics[f"{phase}/{key}"] = value
+        metrics.update((f"{phase}/{other}", value) for other in _others(key))
     if line["phase"] == "train":
         times = {name: line[key] for key, name in TIMES.items() if isinstance(line.get(key), int | float)}
-        found |= {**times, "timing_s/step": sum(times.values())} if times else {}
-    return found
+        metrics |= {**times, "timing_s/step": sum(times.values())} if times else {}
+    return metrics
 
 
 def _others(key: str) -> Iterator[str]:

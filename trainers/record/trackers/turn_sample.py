@@ -43,7 +43,7 @@ def watched(run: Path, step: int, count: int) -> list[WatchedEpisode]:
 
 def turn_table(step: int, episodes: list[WatchedEpisode]) -> tuple[list[str], list[list[Any]]]:
     """Names of columns, and a row for each turn; texts are cut at 4,000 characters, and say so."""
-    first: Row = next((turn for one in episodes for turn in one.turns), {})
+    first: Row = next((turn for watched in episodes for turn in watched.turns), {})
     credit = [name for name in first if name not in TURNS.kinds]
     names = ["step", "task", "member", "turn", "role", "observation", "reply", "action", "valid"]
     names += [*_FIGURES, *credit, "ending", "success", "return"]
@@ -54,10 +54,10 @@ def turn_table(step: int, episodes: list[WatchedEpisode]) -> tuple[list[str], li
             *(cut(turn[name]) for name in ("observation", "reply", "action")),
             turn["format_valid"] and turn["understood"],
             *(turn[name] for name in (*_FIGURES, *credit)),
-            *(one.episode[name] for name in ("ending", "success", "return")),
+            *(watched.episode[name] for name in ("ending", "success", "return")),
         ]
-        for one in episodes
-        for turn in one.turns
+        for watched in episodes
+        for turn in watched.turns
     ]
     return names, rows
 

@@ -110,7 +110,7 @@ class Saving:
             self._folder.check_room()
 
     @watchdog.unhurried()
-    def now(self, state: State, last: bool = False) -> None:
+    def now(self, state: State, *, last: bool = False) -> None:
         """Write a checkpoint; one that the disk refuses is left out once, unless it is the last."""
         self._settle()
         if self._folder.is_saved(_mark(state)):
@@ -120,7 +120,7 @@ class Saving:
             policies: Saved = {t.name: (t.language.save, _learnt(t, aside)) for t in self._run.trainees}
             complete_checkpoint(aside, policies, self._plain(state), self._keep)
         except (OSError, SafetensorError) as error:
-            self._folder.not_saved(error, last or state.step in (0, self._run.config.steps))
+            self._folder.not_saved(error, last=last or self._is_end(state))
         else:
             self._folder.saved(self._journaled(state), _mark(state))
 
@@ -160,11 +160,15 @@ class Saving:
             raise writing.error
 
     def _has_room(self) -> bool:
-        """Whether the host has the memory for a copy, found out once: by then an update has shown what it takes."""
+        """True if there is memory for a copy, determined once: by then an update has shown how much it takes."""
         if self._has_memory is None:
             copied = sum(checkpoint_bytes(trainee.learner) for trainee in self._run.trainees)
             self._has_memory = copied <= spare_memory()
         return self._has_memory
+
+    def _is_end(self, state: State) -> bool:
+        """True at the end of a warm-up and of the run."""
+        return not state.warming and state.step in (0, self._run.config.steps)
 
     @property
     def _keep(self) -> int:
@@ -183,11 +187,11 @@ class Saving:
         return state.first_left - (0 if is_over else 1)
 
 
-def _mark(state: State) -> tuple[int, int, int, bool]:
-    """What a new checkpoint is due for."""
-    return state.step, state.validated, len(state.config_changes), bool(state.explored)
+def _mark(state: State) -> tuple[object, ...]:
+    """The facts whose change makes a new checkpoint due."""
+    return state.step, state.validated, len(state.config_changes), bool(state.explored), state.warming.get("updates")
 
 
 def _learnt(trainee: Trainee, aside: Path) -> dict[str, torch.Tensor] | WrittenShards:
-    """What a learner has besides the model: a copy, or what every rank has begun to write of it."""
+    """The learner's state besides the model: a copy, or the shards that every rank has begun to write."""
     return trainee.learner.write_shards(shards_of(aside, trainee.name)) or trainee.learner.tensors()

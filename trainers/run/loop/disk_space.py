@@ -1,4 +1,4 @@
-"""Whether a run's checkpoints fit on the disk, known before the first step."""
+"""Check that a run's checkpoints fit on the disk, before the first step."""
 
 import shutil
 from pathlib import Path
@@ -11,7 +11,7 @@ from manyturn.trainers.run.setup.run import Run
 
 
 def checkpoint_bytes(learner: Learner) -> int:
-    """What a checkpoint holds of a learner: weights, or its adapters alone, AdamW's two moments, the reference; and
+    """Bytes of a learner's checkpoint: weights, or its adapters only, AdamW's two moments, the reference; and
     critics of their own."""
     bodies = [head.fit.reader.model for head in learner.heads if isinstance(head.fit, OwnBody)]
     trained, own = (
@@ -23,8 +23,8 @@ def checkpoint_bytes(learner: Learner) -> int:
     masters = 0  # of offloaded weights in bfloat16 the host's, and their moments, are float32
     if learner.config.offload_optimizer:
         masters = sum((12 - 2 * each.itemsize) * each.numel() for each in weights if each.itemsize < 4)
-    whole = trained if learner.config.lora_rank else own
-    return whole + 2 * trained + masters + bool(learner.objective.kl) * reference
+    saved = trained if learner.config.lora_rank else own
+    return saved + 2 * trained + masters + bool(learner.objective.kl) * reference
 
 
 def check_room(run: Run, folder: Path) -> None:
@@ -36,16 +36,16 @@ def check_room(run: Run, folder: Path) -> None:
     Raises:
         ConfigError: it says how many would fit.
     """
-    one = sum(checkpoint_bytes(trainee.learner) for trainee in run.trainees)
+    each = sum(checkpoint_bytes(trainee.learner) for trainee in run.trainees)
     besides = 1 + run.config.warmup.imitates  # the one that is being written, and the end of the warm-up, which stays
     there = sum(path.stat().st_size for path in (folder / "checkpoints").rglob("*") if path.is_file())
     free = shutil.disk_usage(folder).free + there
     keep = run.config.keep_checkpoints
-    if (keep + besides) * one <= free:
+    if (keep + besides) * each <= free:
         return
-    fits = free // one - besides
+    fits = free // each - besides
     fix = f"set keep_checkpoints to {fits}, or" if fits >= 1 else "make room, or"
     raise ConfigError(
-        f"{keep + besides} checkpoints of {size(one)} do not fit into the {size(free)} that the disk of {folder} has: "
+        f"{keep + besides} checkpoints of {size(each)} do not fit into the {size(free)} that the disk of {folder} has: "
         f"{fix} name another --out"
     )

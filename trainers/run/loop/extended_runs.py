@@ -25,7 +25,7 @@ def lengthened(config: RunConfig, steps: int, checkpoint: Path | None) -> RunCon
 
 
 def schedule_note(config: RunConfig, edits: Mapping[str, tuple[Any, Any]], done: int) -> str | None:
-    """What such a run does not have in common with one that had as many steps from the start; None if that is nothing.
+    """The difference to a run that had as many steps from the start; None if there is none.
 
     Args:
         config: with the new number of steps.
@@ -56,7 +56,7 @@ def epo_note(config: RunConfig, edits: Mapping[str, tuple[Any, Any]], done: int)
 
 
 def _moves(learner: LearnerConfig) -> str:
-    """What a schedule that depends on the number of steps does."""
+    """The effect of a schedule that depends on the number of steps."""
     rises = f"rises for learner.lr_warmup = {learner.lr_warmup:g} of the run" if 0 < learner.lr_warmup < 1 else ""
     falls = f"falls to learner.lr_end = {learner.lr_end:g} of itself" if learner.lr_schedule != "constant" else ""
     return " and ".join(move for move in (rises, falls) if move)

@@ -40,23 +40,24 @@ def _labelled(run: Run, policy: Policy) -> str:
 async def figures(run: Run, state: State, name: str, out: Path | None = None) -> dict[str, Any]:
     """Held-out success of the present policy as it samples, and as it takes the likeliest token if that is asked."""
     async with run.drawing():
-        found = {name: measured(await held_out(run, run.policy(), state.seen, out))}
+        figures = {name: measured(await held_out(run, run.policy(), state.seen, out))}
         if run.config.evaluation.greedy:
-            found[f"{name}_greedy"] = measured(await held_out(run, run.policy(temperature=0.0)))
-    return found
+            figures[f"{name}_greedy"] = measured(await held_out(run, run.policy(temperature=0.0)))
+    return figures
 
 
 async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
     """Evaluate the final policy between floor and ceiling; returns the run's summary."""
-    found = {**state.before, **await figures(run, state, "after", path / "evaluation")}
-    found["random"] = measured(random := await held_out(run, Scripted(1.0)))
+    results = {**state.before, **await figures(run, state, "after", path / "evaluation")}
+    results["random"] = measured(random := await held_out(run, Scripted(1.0)))
     if run.seats.has_expert:
-        found["expert"] = measured(await held_out(run, Scripted(0.0)))
+        results["expert"] = measured(await held_out(run, Scripted(0.0)))
     facts = {
         "env": run.config.env.id,
         "seed": run.config.seed,
         "device": str(run.trainees[0].language.model.device),
         "steps": state.step,
+        "learned_steps": state.learned,
         "updates": run.told(lambda trainee: trainee.learner.updates),
         "warmup": state.warmup,
         **({"exploration": state.explored} if state.explored else {}),
@@ -66,4 +67,4 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
         "weights": run.told(lambda trainee: trainee.weights),
     }
     panel = {"id": random.panel.id, "hash": random.panel.hash, "n_tasks": len(random.panel)}
-    return summarise_run(panel, found, facts)
+    return summarise_run(panel, results, facts)

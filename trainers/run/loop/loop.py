@@ -10,16 +10,16 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.learn.ranks.group import RANKS_DRAIN_SECONDS, Ranks, started_ranks
 from manyturn.trainers.recipe.changes import shown
-from manyturn.trainers.recipe.config import RunConfig
-from manyturn.trainers.recipe.located import located
+from manyturn.trainers.recipe.config import RunConfig, located
 from manyturn.trainers.record.checkpoint import (
     CheckpointError,
     beside,
@@ -29,22 +29,21 @@ from manyturn.trainers.record.checkpoint import (
 )
 from manyturn.trainers.record.config_edits import edits_since, plain
 from manyturn.trainers.record.metrics import Log
-from manyturn.trainers.record.notices import Notices
 from manyturn.trainers.record.peak_memory import peak_memory
-from manyturn.trainers.record.run_folder import RunFolder, read_metrics
+from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.stop_signal import Stopped, Stopping
-from manyturn.trainers.record.trackers.run_loggers import RunLoggers
 from manyturn.trainers.run.loop.checkpoint_writer import Saving
 from manyturn.trainers.run.loop.disk_space import check_room
 from manyturn.trainers.run.loop.extended_runs import epo_note, lengthened, schedule_note
 from manyturn.trainers.run.loop.held_out import conclude, figures
-from manyturn.trainers.run.loop.metric_warnings import oddities
+from manyturn.trainers.run.loop.run_output import RunOutput
 from manyturn.trainers.run.setup.run import Run, open_run
 from manyturn.trainers.run.step import exploration
 from manyturn.trainers.run.step.asynchronous import Ahead
+from manyturn.trainers.run.step.no_signal import SILENT_STEPS, NoSignal, warning
 from manyturn.trainers.run.step.step import train_step
-from manyturn.trainers.run.warmup.warmup import validate, warm_up
+from manyturn.trainers.run.warmup.warmup import WarmupOutput, WarmupProgress, validate, warm_up
 
 Step = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -76,108 +75,208 @@ async def train(
             edited since the last checkpoint, and that is not accepted.
         Stopped: a signal asked for it; what was finished is saved.
         DiskFull, TooManyErrors: the run cannot go on; once that is fixed it continues from its last checkpoint.
-        LearningFailed: going on would teach nothing.
+        LearningFailed: going on would teach nothing; NoSignal where ``stopping.no_signal`` says so.
     """
-    began = time.monotonic()
     with ExitStack() as opened:
         ranks = opened.enter_context(Ranks()) if started_ranks() > 1 else None
-        folder = opened.enter_context(RunFolder(path, resume))
+        folder = opened.enter_context(RunFolder(path, resume=resume))
         stopping = opened.enter_context(Stopping() if ranks is None else Stopping(RANKS_DRAIN_SECONDS))
-        settings = folder.read_config() if config is None else located(config)
-        checkpoint = _newest(folder)
-        if steps is not None:
-            settings = lengthened(settings, steps, checkpoint)
-        edits = edits_since(checkpoint, settings)
-        if not accept_config:
-            _refuse_edits(path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
-        loggers = RunLoggers(settings.loggers)
-
-        def log(line: dict[str, Any]) -> None:
-            line = {"seconds": round(time.monotonic() - began, 3), **line}
-            loggers.line(folder.log(line))
-            report(line)
-            for told in oddities(line, settings):
-                note(told)
-
-        def tell(line: dict[str, Any]) -> None:
-            report({"seconds": round(time.monotonic() - began, 3), **line})
-
-        note = Notices(tell)
-
+        start = _start(folder, config, steps, accept_config=accept_config)
+        output = RunOutput(folder, start.config, report)
         async with AsyncExitStack() as stack:
-            stack.callback(loggers.close)
-            run = await stopping.run(stack.enter_async_context(open_run(settings, tell, ranks)))
-            if settings.placement.ranks > 1:
+            stack.callback(output.loggers.close)
+            run = await stopping.run(stack.enter_async_context(open_run(start.config, output.tell, ranks)))
+            if run.config.placement.ranks > 1:
                 from manyturn.trainers.run.setup.ray_ranks import ending_with_ranks  # which only Ray's extra can import
 
                 await stack.enter_async_context(ending_with_ranks(run.seats))
-            settings = run.config
+            output.config = run.config
             check_room(run, path)
             if not resume or steps is not None:
-                folder.write_config(settings)
-            tell({"phase": "begin"})
+                folder.write_config(run.config)
+            output.tell({"phase": "begin"})
             saving = stack.enter_context(Saving(run, folder))
-            state = await stopping.run(_begin(run, folder, saving, checkpoint, loggers, log, note, stopping.check))
-            state.config = plain(settings)
-            if edits:
-                for told in filter(None, (made(settings, edits, state.step) for made in (schedule_note, epo_note))):
-                    note(told)
-                if set(edits) - {"steps"}:
-                    state.draw_anew()  # they may be of other tasks, or another order
-                state.config_changes.append({"step": state.step, "entries": {k: list(v) for k, v in edits.items()}})
-                folder.set_aside(state.step)
-                saving.now(state)  # the accepted configuration is the run's, even where no step follows
-            await _explore(run, state, folder, saving, stopping, log, note)
-            earlier, went_on = state.seconds, time.monotonic()
-            async with _ordered(run, state, folder) as step:
-                try:
-                    while state.step < settings.steps or _validation_is_due(run, state):
-                        await stopping.run(_advance(run, state, saving, log, step))
-                        state.seconds = earlier + time.monotonic() - went_on
-                        if not _validation_is_due(run, state) and _checkpoint_is_due(settings, state):
-                            saving.beside(state)
-                except Stopped:
-                    saving.now(state, last=True)
-                    raise
-            summary = await stopping.run(conclude(run, state, path))
-            summary["seconds"] = round(earlier + time.monotonic() - went_on, 1)
-            summary |= peak_memory()
-            replace_text(path / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
-            loggers.end(summary)
-            return summary
+            return await _Session(run, folder, saving, stopping, output).train(start)
 
 
-async def _explore(
-    run: Run, state: State, folder: RunFolder, saving: Saving, stopping: Stopping, log: Log, note: Notices
-) -> None:
-    """The exploration before the first step, if it is to come, and the checkpoint after it."""
-    if exploration.is_due(run, state):
-        began = time.monotonic()
-        await stopping.run(exploration.explore(run, state, folder, log, note))
-        state.seconds += time.monotonic() - began
-        saving.now(state)
+class _Start(NamedTuple):
+    """The configuration and the checkpoint that a run begins with.
+
+    Attributes:
+        edits: accepted edits of the configuration since the checkpoint, by place, with both values.
+    """
+
+    config: RunConfig
+    checkpoint: Path | None
+    edits: Mapping[str, tuple[Any, Any]]
+
+
+def _start(folder: RunFolder, config: RunConfig | None, steps: int | None, *, accept_config: bool) -> _Start:
+    settings = folder.read_config() if config is None else located(config)
+    checkpoint = _newest(folder)
+    if steps is not None:
+        settings = lengthened(settings, steps, checkpoint)
+    edits = edits_since(checkpoint, settings)
+    if not accept_config:
+        _refuse_edits(folder.path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
+    return _Start(settings, checkpoint, edits)
+
+
+@dataclass(frozen=True)
+class _Session:
+    """The open parts of a run in this process."""
+
+    run: Run
+    folder: RunFolder
+    saving: Saving
+    stopping: Stopping
+    output: RunOutput
+
+    async def train(self, start: _Start) -> dict[str, Any]:
+        """Everything from the warm-up to the summary."""
+        state = await self.stopping.run(self._begin(start.checkpoint))
+        state.config = plain(self.run.config)
+        if start.edits:
+            self._accept(state, start.edits)
+        await self._explore(state)
+        earlier, resumed_at = state.seconds, time.monotonic()
+        await self._learn(state, earlier, resumed_at)
+        summary = await self.stopping.run(conclude(self.run, state, self.folder.path))
+        summary["seconds"] = round(earlier + time.monotonic() - resumed_at, 1)
+        summary |= peak_memory()
+        text = json.dumps(summary, indent=1, allow_nan=False) + "\n"
+        replace_text(self.folder.path / "summary.json", text)
+        self.output.loggers.end(summary)
+        return summary
+
+    async def _begin(self, checkpoint: Path | None) -> State:
+        """The state to continue from: that of the checkpoint, or the end of the warm-up."""
+        if checkpoint is not None:
+            state = await self._resume(checkpoint)
+            return await self._warm_up(state) if state.warming else state
+        self.folder.check_new()
+        self._note_memory()
+        self.output.rewind(-1)
+        return await self._warm_up(State(config=plain(self.run.config), notices=self.output.note.texts))
+
+    async def _warm_up(self, state: State) -> State:
+        """The warm-up, from its start or its last measurement, with a checkpoint at each measurement."""
+        run, began, earlier = self.run, time.monotonic(), state.seconds
+
+        def measured(progress: WarmupProgress) -> None:
+            state.warming = progress.plain()
+            state.seconds = earlier + time.monotonic() - began
+            self.saving.now(state)
+
+        output = WarmupOutput(self.output.log, self.output.note, self.stopping.check, measured)
+        try:
+            state.warmup, state.seen = await warm_up(run, output, WarmupProgress.of(state.warming))
+        except ConfigError:
+            self.folder.withdraw()
+            raise
+        state.warming = {}
+        for trainee in run.trainees:
+            trainee.learner.begin_reinforcement()
+        state.before = await figures(run, state, "before")
+        state.seconds = earlier + time.monotonic() - began
+        self.saving.now(state)
+        return state
+
+    async def _resume(self, checkpoint: Path) -> State:
+        if notice := version_notice(checkpoint):
+            print(notice, file=sys.stderr)
+        saved = read_state(checkpoint)
+        for trainee in self.run.trainees:
+            await trainee.load(checkpoint, saved.pop(beside("learner", trainee.name)))
+        state = State(**{**saved, "seen": set(saved["seen"])})
+        self.run.restrict(state.batch_limits)
+        self.output.note.texts = state.notices
+        self._note_memory()
+        explored, updates = not exploration.is_due(self.run, state), state.warming.get("updates")
+        self.output.rewind(state.step, explored=explored, updates=updates)
+        self.saving.resumed(state)
+        return state
+
+    def _note_memory(self) -> None:
+        for notice in filter(None, (trainee.notice for trainee in self.run.trainees)):
+            self.output.note(notice)
+
+    def _accept(self, state: State, edits: Mapping[str, tuple[Any, Any]]) -> None:
+        """Continue under the edited configuration."""
+        for schedule_notice in (schedule_note, epo_note):
+            if notice := schedule_notice(self.run.config, edits, state.step):
+                self.output.note(notice)
+        if set(edits) - {"steps"}:
+            state.draw_anew()  # they may be of other tasks, or another order
+        state.config_changes.append({"step": state.step, "entries": {k: list(v) for k, v in edits.items()}})
+        self.folder.set_aside(state.step)
+        self.saving.now(state)  # the accepted configuration is the run's, even where no step follows
+
+    async def _explore(self, state: State) -> None:
+        """The exploration before the first step, if it is to come, and the checkpoint after it."""
+        if exploration.is_due(self.run, state):
+            began = time.monotonic()
+            await self.stopping.run(
+                exploration.explore(self.run, state, self.folder, self.output.log, self.output.note)
+            )
+            state.seconds += time.monotonic() - began
+            self.saving.now(state)
+
+    async def _learn(self, state: State, earlier: float, resumed_at: float) -> None:
+        """All steps and validations, with their checkpoints."""
+        run, saving = self.run, self.saving
+        async with _ordered(run, state, self.folder) as step:
+            try:
+                while state.step < run.config.steps or _validation_is_due(run, state):
+                    await self.stopping.run(self._advance(state, step))
+                    state.seconds = earlier + time.monotonic() - resumed_at
+                    if not _validation_is_due(run, state) and _checkpoint_is_due(run.config, state):
+                        saving.beside(state)
+            except (Stopped, NoSignal):
+                saving.now(state, last=True)
+                raise
+
+    async def _advance(self, state: State, step: Step) -> None:
+        """A step, or the validation that follows it; if it is cancelled, nothing has changed."""
+        run, log = self.run, self.output.log
+        if not _validation_is_due(run, state):
+            self.saving.check_room()
+            line = await step()
+            log({"phase": "train", "step": state.step, **line})
+            self._count_signal(state, line.get("no_signal"))
+            return
+        metrics = await validate(run, f"validation/{state.step}", run.config.evaluation.every_limit)
+        state.validated = state.step
+        log({"phase": "validation", "step": state.step, **metrics})
+
+    def _count_signal(self, state: State, reason: str | None) -> None:
+        """Count a step that taught nothing for this reason, or one that taught something.
+
+        Raises:
+            NoSignal: as many in a row taught nothing as the run allows.
+        """
+        if reason is None:
+            state.learned, state.silent = state.learned + 1, 0
+            return
+        state.silent += 1
+        if state.silent == SILENT_STEPS:
+            self.output.note(warning(state.step + 1 - state.silent, state.step, reason))
+        allowed = self.run.config.stopping.no_signal
+        if allowed is not None and state.silent >= allowed:
+            raise NoSignal(
+                f"{warning(state.step + 1 - state.silent, state.step, reason)}. stopping.no_signal = {allowed} ends "
+                "the run; it can be resumed"
+            )
 
 
 @asynccontextmanager
 async def _ordered(run: Run, state: State, folder: RunFolder) -> AsyncIterator[Step]:
-    """What takes the next step, in the order of the run."""
+    """The function that takes the next step, in the order of the run."""
     if run.config.order.is_asynchronous and state.step < run.config.steps:
         async with Ahead(run, state, folder) as ahead:
             yield ahead.step
     else:
         yield partial(train_step, run, state, folder)
-
-
-async def _advance(run: Run, state: State, saving: Saving, log: Log, step: Step) -> None:
-    """A step, or the validation that follows it; if it is cancelled, nothing has changed."""
-    if not _validation_is_due(run, state):
-        saving.check_room()
-        line = await step()
-        log({"phase": "train", "step": state.step, **line})
-        return
-    found = await validate(run, f"validation/{state.step}", run.config.evaluation.every_limit)
-    state.validated = state.step
-    log({"phase": "validation", "step": state.step, **found})
 
 
 def _validation_is_due(run: Run, state: State) -> bool:
@@ -205,55 +304,3 @@ def _refuse_edits(path: Path, checkpoint: Path | None, edits: Mapping[str, tuple
             f"{path}/config.toml was edited since {checkpoint}: {shown(edits)}; take the edit back, or accept it "
             f"with manyturn train --resume {path} --accept-config"
         )
-
-
-async def _begin(
-    run: Run,
-    folder: RunFolder,
-    saving: Saving,
-    checkpoint: Path | None,
-    loggers: RunLoggers,
-    log: Log,
-    note: Notices,
-    heed: Callable[[], None],
-) -> State:
-    """The state to go on from: that of the checkpoint, or the end of the warm-up."""
-    if checkpoint is not None:
-        if notice := version_notice(checkpoint):
-            print(notice, file=sys.stderr)
-        found = read_state(checkpoint)
-        for trainee in run.trainees:
-            await trainee.load(checkpoint, found.pop(beside("learner", trainee.name)))
-        state = State(**{**found, "seen": set(found["seen"])})
-        run.restrict(state.batch_limits)
-        note.said = state.notices
-        _tell_of_memory(run, note)
-        _rewind(run, folder, loggers, state.step, not exploration.is_due(run, state))
-        saving.resumed(state)
-        return state
-    folder.check_new()
-    _tell_of_memory(run, note)
-    _rewind(run, folder, loggers, -1)
-    state = State(config=plain(run.config), notices=note.said)
-    began = time.monotonic()
-    try:
-        state.warmup, state.seen = await warm_up(run, log, note, heed)
-    except ConfigError:
-        folder.withdraw()
-        raise
-    for trainee in run.trainees:
-        trainee.learner.begin_reinforcement()
-    state.before = await figures(run, state, "before")
-    state.seconds = time.monotonic() - began
-    saving.now(state)
-    return state
-
-
-def _tell_of_memory(run: Run, note: Notices) -> None:
-    for text in filter(None, (trainee.notice for trainee in run.trainees)):
-        note(text)
-
-
-def _rewind(run: Run, folder: RunFolder, loggers: RunLoggers, step: int, explored: bool = True) -> None:
-    folder.rewind(step, explored)
-    loggers.begin(folder.path, run.config.model_dump(mode="json"), read_metrics(folder.path))

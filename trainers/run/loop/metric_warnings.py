@@ -13,7 +13,7 @@ _EQUAL = 1.0001  # ratio of learner and engine up to which they differ by roundi
 
 
 def oddities(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
-    """What to say of a line of metrics; the same texts each time.
+    """Warnings about a line of metrics; the same texts each time.
 
     Args:
         line: with ``success``, ``invalid``, ``not_understood``, ``penalised_turns``, ``cut``, and each policy's
@@ -55,7 +55,7 @@ def oddities(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
 
 
 def _spares_speech(config: RunConfig) -> bool:
-    """Whether broken formats are charged where no reply breaks one."""
+    """True if broken formats are charged where no reply breaks one."""
     charged = [stage for stage in config.credit.rewards if isinstance(stage, InvalidPenaltyConfig)]
     return config.agent.format.name == "free_text" and any(stage.flag == "format_valid" for stage in charged)
 

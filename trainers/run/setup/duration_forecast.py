@@ -1,14 +1,15 @@
-"""What a run will take, from what a few steps of it took.
+"""Forecast of a run's duration, from the seconds of a few of its steps.
 
 Seconds of episodes and updates are those that were measured. The ``simulate`` of the schedule, which asks the same code
 as the training loop, says what they come to in another order or with more places. It knows nothing of a device that two
 parts share: with more places each turn is taken to cost the policy as long as before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from manyturn.agents.records.episode_rows import read_episodes
 from manyturn.trainers.play.order.schedule import EpisodePlace
@@ -38,7 +39,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the first steps of a run took.
+    """The measured costs of the first steps of a run.
 
     Attributes:
         steps: those that were looked at; what is in the first one alone, such as caches that fill, counts as well.
@@ -76,8 +77,19 @@ class Planned:
     env_turns: float
 
 
+def _refuse_warming(run: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Raise RunFolderError with what is left of the warm-up, if the run is in it."""
+    measured = [line for line in lines if line["phase"] == "warmup"]
+    if lines and lines[-1]["phase"] == "warmup" and measured[-1].get("warmup_left_seconds"):
+        minutes = measured[-1]["warmup_left_seconds"] / 60
+        raise RunFolderError(
+            f"{run} is in its warm-up, which takes at most {minutes:.0f} minutes more at this speed: plan once it has "
+            "made a step"
+        )
+
+
 def measured(run: Path, first: int | None = None) -> Measured:
-    """What a run, which may still go on, took so far.
+    """The costs so far of a run, which may still be running.
 
     Args:
         first: look at so many of its first steps; None: at all.
@@ -90,6 +102,7 @@ def measured(run: Path, first: int | None = None) -> Measured:
     config, lines = read_config(run), read_metrics(run)
     trained = [line for line in lines if line["phase"] == "train"][:first]
     if not trained:
+        _refuse_warming(run, lines)
         raise RunFolderError(f"{run} has made no step yet: manyturn train --steps 3 makes enough of them to plan by")
     until = lines.index(trained[-1])
     clock = [line["seconds"] for line in lines[: until + 1]]
@@ -114,16 +127,16 @@ def measured(run: Path, first: int | None = None) -> Measured:
     return Measured(config, steps, begin, begin - before, _places(config, staleness), staleness)
 
 
-def plan(found: Measured, steps: int, staleness: int, places: int) -> Planned:
+def plan(costs: Measured, steps: int, staleness: int, places: int) -> Planned:
     """The whole run in an order, with so many places. Steps after the measured ones are taken to be like those."""
-    episodes = len(found.steps[0].play_S)
-    simulated = simulate(_workload(found, steps, staleness, places, _scale(found)))
+    episodes = len(costs.steps[0].play_S)
+    simulated = simulate(_workload(costs, steps, staleness, places, _scale(costs)))
     seconds = simulated.seconds
-    env = mean(step.env_seconds for step in found.steps) * steps
+    env = mean(step.env_seconds for step in costs.steps) * steps
     return Planned(
         staleness,
         places,
-        (found.begin + seconds + found.evaluation) / 60,
+        (costs.begin + seconds + costs.evaluation) / 60,
         3600 * episodes * steps / seconds,
         _over_time(simulated.figures, "learner_idle"),
         _over_time(simulated.figures, "players_idle"),
@@ -131,11 +144,11 @@ def plan(found: Measured, steps: int, staleness: int, places: int) -> Planned:
     )
 
 
-def _workload(found: Measured, steps: int, staleness: int, places: int, scale: float = 1.0) -> Workload:
+def _workload(costs: Measured, steps: int, staleness: int, places: int, scale: float = 1.0) -> Workload:
     """So many steps, of which each is one of those that were measured, in turn."""
 
     def like(step: int) -> Step:
-        return found.steps[(step - 1) % len(found.steps)]
+        return costs.steps[(step - 1) % len(costs.steps)]
 
     def play(place: EpisodePlace) -> float:  # in place of a group that is dropped, another one begins
         return like(place.step).play_S[place.number] * scale
@@ -143,7 +156,7 @@ def _workload(found: Measured, steps: int, staleness: int, places: int, scale: f
     def learn(step: int) -> float:
         return like(step).learn_seconds + like(step).beside
 
-    episodes, config = len(like(1).play_S), found.config
+    episodes, config = len(like(1).play_S), costs.config
     if config.order.consume == "drawn":
         return Workload(episodes, steps, staleness, places, play, learn)
     return Workload(
@@ -151,14 +164,14 @@ def _workload(found: Measured, steps: int, staleness: int, places: int, scale: f
     )
 
 
-def _scale(found: Measured) -> float:
-    """What the measured seconds of rollouts are of those that episodes alone come to; both are of one order."""
-    if found.staleness:
+def _scale(costs: Measured) -> float:
+    """The measured seconds of rollouts by those that episodes only come to; both are of one order."""
+    if costs.staleness:
         return 1.0  # an episode's own seconds are all that is known of it
-    count = len(found.steps)
-    alone = simulate(_workload(found, count, 0, found.places)).seconds
-    learnt = sum(step.learn_seconds + step.beside for step in found.steps)
-    played = sum(step.rollout_seconds for step in found.steps)
+    count = len(costs.steps)
+    alone = simulate(_workload(costs, count, 0, costs.places)).seconds
+    learnt = sum(step.learn_seconds + step.beside for step in costs.steps)
+    played = sum(step.rollout_seconds for step in costs.steps)
     return played / max(alone - learnt, 1e-9)
 
 

@@ -1,4 +1,4 @@
-"""Where the episodes of a run are played and where their tokens are drawn, as its recipe places them."""
+"""Placement of a run: where its episodes are played and where its tokens are drawn."""
 
 import os
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
     counted: dict[str, Any] = {}
     if placement.cluster is not None:
         counted = {"cpus": placement.cpus, "gpus": placement.gpus, "resources": placement.resources}
-    asked = RayHosts(
+    ray_hosts = RayHosts(
         placement.count,
         placement.cluster,
         remote=placement.remote,
@@ -49,7 +49,7 @@ def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
         samplers=placement.sampler_count,
         **counted,
     )
-    return RaySeats(env.id, env.args, env.wrappers, limit, asked)
+    return RaySeats(env.id, env.args, env.wrappers, limit, ray_hosts)
 
 
 def engine_of(config: RunConfig, context: EngineContext, seats: Seats) -> Engine:
@@ -75,7 +75,7 @@ def engine_of(config: RunConfig, context: EngineContext, seats: Seats) -> Engine
 
 
 def _token() -> str | None:
-    """What hosts and samplers ask for."""
+    """The token that hosts and samplers require."""
     return os.environ.get("MANYTURN_TOKEN") or None
 
 

@@ -65,9 +65,9 @@ def _leading(
         return Leading(ranks, number, reader.model, _learner(ranks, config, texts, reader.budget, heads))
 
 
-def follow_at(rank: int, size: int, all_here: bool, address: str, port: int) -> None:
+def follow_at(rank: int, size: int, address: str, port: int, *, all_here: bool) -> None:
     """As ``follow``, where rank 0 listens at an address; the others are those of ``Meeting``."""
-    follow(Meeting.joined(rank, size, all_here, address, port))
+    follow(Meeting.joined(rank, size, address, port, all_here=all_here))
 
 
 def follow(meeting: Meeting | None = None) -> None:
@@ -106,7 +106,7 @@ def _learner(
     budget: PassBudget,
     heads: Sequence[LearnerHead] | None = None,
 ) -> RankLearner:
-    """What a rank learns a policy with.
+    """The learner of a rank.
 
     Args:
         heads: rank 0's; None: this rank makes its own.
@@ -114,8 +114,8 @@ def _learner(
     model, learner = policy_model(config, torch.device("cpu"), texts).model, config.learner
     device, sampling = choose_device(config.device), config.sampling
     if heads is None:
-        wanted = [head for head in (config.value, config.progress) if head is not None and not head.is_fixed]
-        heads = [head_of(head, model, learner, budget, device=device) for head in wanted]
+        learnt_heads = [head for head in (config.value, config.progress) if head is not None and not head.is_fixed]
+        heads = [head_of(head, model, learner, budget, device=device) for head in learnt_heads]
     learning: list[SharedHead] = [head for head in heads if isinstance(head, ValueHead | ProgressHead)]
     reader = Reader(model, budget, sampling.temperature, learner.packing)
     return RankLearner(ranks, reader, device, learner, config.objective, learning)

@@ -42,7 +42,7 @@ _VOCABULARY_SECONDS = 5.0  # between two lines that say how far it is
 
 @dataclass
 class Run:
-    """What a run works with.
+    """The parts of a run.
 
     Attributes:
         seats: where episodes run.
@@ -110,12 +110,12 @@ class Run:
                 engine.batch_limit = min(engine.batch_limit, limits[trainee.name])
 
     def engine_figures(self) -> dict[str, float]:
-        """What the engines say of themselves since the last step, as metrics."""
-        found = [trainee.labelled(trainee.engine.figures()) for trainee in self.trainees]
-        return {name: value for figures in found for name, value in figures.items()}
+        """Metrics of the engines since the last step."""
+        by_policy = [trainee.labelled(trainee.engine.figures()) for trainee in self.trainees]
+        return {name: value for figures in by_policy for name, value in figures.items()}
 
     def policy(self, temperature: float | None = None) -> Agent | Cast:
-        """Who plays: the policies that are trained, each in its own roles.
+        """The policy that plays: those that are trained, each in its own roles.
 
         Args:
             temperature: to draw at instead of that which is trained with.
@@ -167,7 +167,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         refuse_unfit(config, seats)
         check_tasks(config, seats)
         texts = await _vocabulary(config, seats, log)
-        trainees, barrier, roles = list[Trainee](), BatchBarrier(), _roles(config, seats)
+        trainees, roles = list[Trainee](), _roles(config, seats)
         shares: Sequence[Share | None] = [None] * len(roles)
         if meeting is not None:
             ranks = opened.enter_context(Ranks(meeting))
@@ -175,8 +175,9 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
             from manyturn.trainers.run.setup.rank_runs import lead  # which brings FSDP, and takes a second
 
             shares = lead(ranks, config, texts, len(roles))
+        parts = _TraineeParts(config, device, BatchBarrier(), texts, ranks, seats)
         for (name, played), share in zip(roles.items(), shares, strict=True):
-            trainees.append(_trainee(name, played, config, device, barrier, texts, share, ranks, seats))
+            trainees.append(parts.build(name, played, share))
             opened.push_async_callback(trainees[-1].engine.shutdown)
             await trainees[-1].engine.ready()
         window = max(200, rollout.tasks * rollout.group)
@@ -195,7 +196,7 @@ def _check_offload(device: torch.device, ranks: int) -> None:
 
 
 def _meeting(config: RunConfig, device: torch.device, ranks: Ranks | None) -> Meeting:
-    """Where ranks that Ray places find this process. Raises ConfigError where they cannot learn with it."""
+    """The meeting of ranks that Ray places. Raises ConfigError where they cannot learn with this process."""
     count = config.placement.ranks
     if ranks is not None:
         raise ConfigError(f"placement.learners = {count} has Ray place the ranks: train without torchrun")
@@ -231,38 +232,43 @@ async def _vocabulary(config: RunConfig, seats: Seats, log: Log) -> list[str]:
     return await texts_of(seats, config.agent, tasks, config.seed, patience=patience, on_task=on_task)
 
 
-def _trainee(
-    name: str,
-    roles: tuple[str, ...],
-    config: RunConfig,
-    device: torch.device,
-    barrier: BatchBarrier,
-    texts: list[str],
-    share: Share | None,
-    ranks: Ranks | None,
-    seats: Seats,
-) -> Trainee:
-    language, lora = policy_model(config, device, texts), bool(config.learner.lora_rank)
-    ends = language.template.end_ids
-    context = EngineContext(
-        language.model,
-        ends,
-        lora,
-        rank_share=None if ranks is None else ranks.share_of(device),
-        beside=config.learner.states_bytes if ranks is None else 0.0,
-        moments=not config.learner.offload_optimizer,
-        max_context=config.agent.max_context,
-        barrier=barrier,
-        own_weights=config.order.is_asynchronous,
-    )
-    engine = engine_of(config, context, seats)
-    agent = Agent(
-        config.agent, language.template, engine, config.sampling, name=config.env.id if name == ONE_POLICY else name
-    )
-    heads = [head for head in (config.value, config.progress) if head is not None]
-    temperature, steps = config.sampling.temperature, config.steps
-    learner = Learner(language, config.learner, config.objective, temperature, heads, steps, share)
-    notice = None
-    if share is None:
-        notice = check_fits(learner, config.agent.max_context, config.learner.states_bytes)
-    return Trainee(name, roles, language, engine, agent, learner, notice)
+@dataclass(frozen=True)
+class _TraineeParts:
+    """The parts of a run that its policies are built from.
+
+    Attributes:
+        barrier: shared by the engines.
+        texts: that a tiny model's vocabulary is made of.
+    """
+
+    config: RunConfig
+    device: torch.device
+    barrier: BatchBarrier
+    texts: list[str]
+    ranks: Ranks | None
+    seats: Seats
+
+    def build(self, name: str, roles: tuple[str, ...], share: Share | None) -> Trainee:
+        config, ranks = self.config, self.ranks
+        language, lora = policy_model(config, self.device, self.texts), bool(config.learner.lora_rank)
+        context = EngineContext(
+            language.model,
+            language.template.end_ids,
+            lora,
+            rank_share=None if ranks is None else ranks.share_of(self.device),
+            beside=config.learner.states_bytes if ranks is None else 0.0,
+            moments=not config.learner.offload_optimizer,
+            max_context=config.agent.max_context,
+            barrier=self.barrier,
+            own_weights=config.order.is_asynchronous,
+        )
+        engine = engine_of(config, context, self.seats)
+        shown = config.env.id if name == ONE_POLICY else name
+        agent = Agent(config.agent, language.template, engine, config.sampling, name=shown)
+        heads = [head for head in (config.value, config.progress) if head is not None]
+        objective, temperature = config.objective.over(config.steps), config.sampling.temperature
+        learner = Learner(language, config.learner, objective, temperature, heads, share)
+        notice = None
+        if share is None:
+            notice = check_fits(learner, config.agent.max_context, config.learner.states_bytes)
+        return Trainee(name, roles, language, engine, agent, learner, notice)

@@ -1,4 +1,4 @@
-"""What a run needs of its environment's tasks, looked at before anything is learnt.
+"""Check of the environment's tasks before anything is learnt.
 
 A fault that only the evaluation at the end would meet costs the whole training.
 """
@@ -18,8 +18,8 @@ _MADE = 100  # training tasks looked at of a list that makes each when asked; of
 
 def panel_of(config: RunConfig, seats: Seats) -> Panel:
     """The pinned panel of held-out tasks. Raises PanelError."""
-    asked = config.evaluation
-    return make_panel(seats.tasks(asked.split), config.env.id, asked.split, asked.limit, config.env.args)
+    evaluation = config.evaluation
+    return make_panel(seats.tasks(evaluation.split), config.env.id, evaluation.split, evaluation.limit, config.env.args)
 
 
 def check_tasks(config: RunConfig, seats: Seats) -> None:
@@ -32,15 +32,15 @@ def check_tasks(config: RunConfig, seats: Seats) -> None:
     needed = _needed(config)
     for split, (use, fix) in needed.items():
         if split not in seats.splits:
-            known = ", ".join(seats.splits)
-            raise ConfigError(f"{seats.name} has no split {split!r}, {use}; it has {known}: {fix}")
+            tasks_of = ", ".join(seats.splits)
+            raise ConfigError(f"{seats.name} has no split {split!r}, {use}; it has {tasks_of}: {fix}")
         if not len(seats.tasks(split)):
             raise ConfigError(f"{seats.name} has no task in its split {split!r}, {use}: tasks({split!r}) is empty")
-    known = {split: _looked_at(seats.tasks(split), config, split) for split in needed}
-    if fault := id_fault(known):
+    tasks_of = {split: _looked_at(seats.tasks(split), config, split) for split in needed}
+    if fault := id_fault(tasks_of):
         raise ConfigError(f"{seats.name} has {fault}")
     panel = panel_of(config, seats)
-    learnt = {task.content: task.id for task in known["train"]}
+    learnt = {task.content: task.id for task in tasks_of["train"]}
     pairs = zip(panel.tasks, panel.contents, strict=True)
     if both := [(task, learnt[content]) for task, content in pairs if content in learnt]:
         raise NotHeldOut(
@@ -48,7 +48,7 @@ def check_tasks(config: RunConfig, seats: Seats) -> None:
             f"{both[0][1]!r}: success there would not show how the policy does on new tasks. Give the splits different "
             "problems (a task's params say which it is), or name another evaluation.split"
         )
-    checked = known["validation"][: _validated(config)] if "validation" in known else ()
+    checked = tasks_of["validation"][: _validated(config)] if "validation" in tasks_of else ()
     if both := [(task.id, learnt[task.content]) for task in checked if task.content in learnt]:
         raise ConfigError(
             f"{len(both)} of the first {len(checked)} validation tasks of {seats.name} are training tasks, first "
@@ -69,9 +69,11 @@ def _needed(config: RunConfig) -> dict[str, tuple[str, str]]:
 
 
 def _validated(config: RunConfig) -> int:
-    """How many validation tasks are played at most."""
-    asked = config.evaluation
-    return max(config.warmup.check_episodes if config.warmup.imitates else 0, asked.every_limit if asked.every else 0)
+    """The number of validation tasks that are played at most."""
+    evaluation = config.evaluation
+    return max(
+        config.warmup.check_episodes if config.warmup.imitates else 0, evaluation.every_limit if evaluation.every else 0
+    )
 
 
 def _looked_at(tasks: Sequence[Task], config: RunConfig, split: str) -> Sequence[Task]:

@@ -84,13 +84,13 @@ class Trainee:
         """Metrics under names that no other policy of the run uses."""
         return {name if self.name == ONE_POLICY else f"{self.name}/{name}": value for name, value in figures.items()}
 
-    def memory(self, whole: Memory) -> Memory:
-        """What its credit remembers, of all that the run does."""
-        return whole.get(_place(self.name), {})
+    def memory(self, memory: Memory) -> Memory:
+        """The memory of its credit, out of that of the run."""
+        return memory.get(_place(self.name), {})
 
-    def remembering(self, whole: Memory, own: Memory) -> dict[str, Any]:
-        """What the run remembers, when this policy's credit remembers ``own``."""
-        return {**whole, _place(self.name): dict(own)}
+    def remembering(self, memory: Memory, own: Memory) -> dict[str, Any]:
+        """The memory of the run, when this policy's credit remembers ``own``."""
+        return {**memory, _place(self.name): dict(own)}
 
 
 def _place(policy: str) -> str:

@@ -22,12 +22,13 @@ from manyturn.agents.play.error_limit import TooManyErrors, complaint
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.task import Task
 from manyturn.trainers.play.order.lengths import counted, mean_length
-from manyturn.trainers.play.order.schedule import EpisodePlace, GroupPlace, Past, Schedule
+from manyturn.trainers.play.order.schedule import EpisodePlace, GroupPlace, Past, Schedule, ScheduleSize
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.stopwatch import Stopwatch
 from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.step.engine_alarm import check_present_version
 from manyturn.trainers.run.step.first_step import check_first_step
 from manyturn.trainers.run.step.journals import Journals
 from manyturn.trainers.run.step.learning import Lesson
@@ -53,12 +54,11 @@ class Ahead:
             self._count,
             self._allowed,
             rollout.tasks,
-            order.consume != "drawn",
+            chosen=order.consume != "drawn",
         )
         places = min(run.seats.limit, most_open(self._policy, run.seats.processes) or run.seats.limit)
-        self._schedule = Schedule(
-            self._count, run.config.steps, order.staleness, places, self._journals.past, rollout.tasks, order.consume
-        )
+        size = ScheduleSize(self._count, run.config.steps, order.staleness, places, rollout.tasks, order.consume)
+        self._schedule = Schedule(size, self._journals.past)
         self._open = dict[EpisodePlace, asyncio.Task[None]]()
         self._attempts = dict[EpisodePlace, Episode]()  # that are being played
         self._failure: BaseException | None = None
@@ -101,7 +101,7 @@ class Ahead:
         return await _unbroken(self._learn(waited, clock))
 
     def _episodes(self, groups: Iterable[GroupPlace]) -> list[Episode]:
-        """Those of complete groups."""
+        """The episodes of complete groups."""
         places = [place for group in groups for place in self._schedule.members(group)]
         return [self._played[place.step][place.number] for place in places]
 
@@ -115,7 +115,9 @@ class Ahead:
 
         def update() -> Any:
             updates = lesson.updates(run, memory)
-            return updates, *lesson.learn(run, self._folder, updates, memory)
+            alarms = check_present_version(run, updates)
+            learned, remembered = lesson.learn(run, self._folder, updates, memory)
+            return updates, {**alarms, **learned}, remembered
 
         self._journals.choose(step, choice)  # these episodes are counted on from now on
         overtakes = run.config.order.consume != "drawn"
@@ -124,17 +126,17 @@ class Ahead:
                 self._add(what, [len(episode.turns) for episode in episodes])
             self._drop(choice.dropped)
         updates, learned, remembered = await asyncio.get_running_loop().run_in_executor(self._thread, update)
-        found = state.found
+        feedback = state.feedback
         counted = lesson.settle(run, state, updates, remembered)
-        state.found = found + state.found  # of earlier steps, where all draws were made before they were done
+        state.feedback = feedback + state.feedback  # of earlier steps, where all draws were made before they were done
         for trainee in run.trainees:
             await trainee.hand_over()
-        told = self._schedule.learnt()
+        order_figures = self._schedule.learnt()
         for over in range(first, self._schedule.first):
             del state.drawn[0], self._plans[over], self._played[over]
         state.lag, state.gone = step + 1 - self._schedule.first, sorted(map(list, self._schedule.gone))
         if overtakes:
-            told["length_bias"] = self._length_bias()
+            order_figures["length_bias"] = self._length_bias()
         self._draw()
         self._begin()
         return {
@@ -145,7 +147,7 @@ class Ahead:
             **run.seats.figures(),
             **clock.lap("learn"),
             **counted,
-            **told,
+            **order_figures,
             "mixed_versions": sum(_versions(episode) > 1 for episode in episodes) / len(episodes),
         }
 
@@ -155,9 +157,9 @@ class Ahead:
         for step in range(self._schedule.first, self._schedule.newest + 1):
             number = step - self._schedule.first
             if number == len(state.drawn):
-                tasks, memory = draw_tasks(run, step, rollout.tasks, state.found, state.memory)
+                tasks, memory = draw_tasks(run, step, rollout.tasks, state.feedback, state.memory)
                 state.drawn.append(tasks)
-                state.memory, state.found = dict(memory), []
+                state.memory, state.feedback = dict(memory), []
             if step not in self._plans:
                 tasks = [run.train[n] for n in state.drawn[number]]
                 self._plans[step] = plan_groups(tasks, rollout.group, run.config.seed, f"train/{step}")
@@ -244,5 +246,5 @@ async def _unbroken(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _versions(episode: Episode) -> int:
-    """How many policy versions drew its turns."""
+    """The number of policy versions that drew its turns."""
     return len({span.version for span in episode.ledger.spans}) if episode.ledger else 0

@@ -13,6 +13,10 @@ sequences that differ most. A cause counts if with it most of the difference is 
     precision       the engine computes in another type, and the learner differs from itself as much in it
 
 What no cause explains is put down to weights.
+
+Where the ratio is the engine's (``learner.old_logprobs = "engine"``), no pass of the learner over all samples is there
+before the update: a few of them are read for the alarm. In the asynchronous order only tokens that the present weights
+drew can be compared, and causes are tried in the learner alone: the engine goes on drawing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,8 +41,11 @@ from manyturn.trainers.run.step.policy_update import PolicyUpdate
 # Largest ratio of 99 in 100 tokens, and of all; of another precision the former, and the divergence in nats.
 _P99, _MAX = 1.01, 1.1
 _COARSE_P99, _COARSE_KL = 1.5, 0.01
+_PRECISION = "precision: it computes in {}, with more rounding than the learner"
+_WEIGHTS = "weights: it draws with others than the learner's on any input: look at its load()"
 _LEFT = 0.2  # share of the difference that a cause may leave unexplained
 _TOKENS = 1024  # of the sequences that causes are tried on
+_SAMPLED = 256  # tokens that are read for the alarm where the ratio is the engine's
 _TIMES_COARSER = 4.0  # how much more than the learner's own rounding another program's may come to
 
 
@@ -48,34 +55,100 @@ async def check_engines(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str, 
     Raises:
         LearningFailed: it rings for another cause than precision, unless the run goes on all the same.
     """
-    if run.config.learner.old_logprobs == "engine":
-        return {}
-    told: dict[str, str] = {}
+    alarms: dict[str, str] = {}
     for update in updates:
         trainee, reading = update.trainee, update.step.reading
-        coarse = trainee.engine.precision != "float32" or trainee.learner.model.device.type == "cuda"
-        figures = mismatch(log_ratio(reading.samples, reading.logprob))
-        if not _rings(figures, coarse):
+        if run.config.learner.old_logprobs == "engine" and not reading.is_made:
+            samples = _some(_drawn_alike(update)[0])
+            figures = _mismatch(trainee.learner.reader, samples)
+        else:
+            samples, logprobs = _drawn_alike(update)
+            figures = mismatch(log_ratio(samples, logprobs))
+        if _rings(figures, coarse=_is_coarse(trainee)):
+            if trainee.gap_cause is None:
+                trainee.gap_cause = await _cause(run, trainee, samples, coarse=_is_coarse(trainee))
+            alarms |= _ring(run, trainee, figures)
+    return alarms
+
+
+def check_present_version(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str, str]:
+    """As ``check_engines`` for the asynchronous order: tokens of the present weights, causes in the learner.
+
+    Raises:
+        LearningFailed: as there.
+    """
+    alarms: dict[str, str] = {}
+    for update in updates:
+        trainee = update.trainee
+        present = [
+            replace(sample, said=sample.said & _drawn_by(trainee.learner.updates, update, sample))
+            for sample in update.step.reading.samples
+        ]
+        samples = _some([sample for sample in present if sample.said.any()])
+        if not samples:
             continue
-        trainee.gap_cause = trainee.gap_cause or await _cause(run, trainee, reading.samples, coarse)
-        cause = trainee.gap_cause
-        told |= trainee.labelled({"engine_alarm": cause})
-        if run.config.learner.engine_alarm == "stop" and not cause.startswith("precision"):
-            raise LearningFailed(
-                f"engine {run.config.engine.name} and learner judge the same tokens differently, by a factor of "
-                f"{figures['engine_ratio_max']:.3g} at most: {cause}. With --learner.engine-alarm note the run goes "
-                "on all the same"
-            )
-    return told
+        figures, coarse = _mismatch(trainee.learner.reader, samples), _is_coarse(trainee)
+        if _rings(figures, coarse=coarse):
+            worst = _worst(trainee.learner.reader, samples)
+            cause = _cause_in_learner(trainee, worst, _LEFT * _gap(trainee.learner.reader, worst))
+            if cause is None and coarse and _is_rounding(trainee.learner.reader, worst, trainee.engine.precision):
+                cause = _PRECISION.format(trainee.engine.precision)
+            trainee.gap_cause = trainee.gap_cause or cause or _WEIGHTS
+            alarms |= _ring(run, trainee, figures)
+    return alarms
 
 
-def _rings(figures: dict[str, float], coarse: bool) -> bool:
+def _drawn_alike(update: PolicyUpdate) -> tuple[list[Sample], list[torch.Tensor]]:
+    """The sequences that were drawn at the run's temperature, and what the learner thinks of them."""
+    step = update.step
+    tempered = [episode.key in step.temperatures for episode in step.episodes]
+    rows = zip(step.reading.samples, step.reading.logprob, strict=True)
+    alike = [(sample, row) for sample, row in rows if not tempered[sample.episode]]
+    return [sample for sample, _ in alike], [row for _, row in alike]
+
+
+def _ring(run: Run, trainee: Trainee, figures: dict[str, float]) -> dict[str, str]:
+    cause = trainee.gap_cause or _WEIGHTS
+    if run.config.learner.engine_alarm == "stop" and not cause.startswith("precision"):
+        raise LearningFailed(
+            f"engine {run.config.engine.name} and learner judge the same tokens differently, by a factor of "
+            f"{figures['engine_ratio_max']:.3g} at most: {cause}. With --learner.engine-alarm note the run continues "
+            "anyway"
+        )
+    return trainee.labelled({"engine_alarm": cause})
+
+
+def _drawn_by(version: int, update: PolicyUpdate, sample: Sample) -> np.ndarray:
+    """True at the tokens of replies that weights of this version drew."""
+    ledger = update.step.episodes[sample.episode].ledger
+    versions = np.array([span.version for span in ledger.spans] if ledger else [], np.int64)
+    is_present = np.append(versions == version, False)  # the last one for tokens of no reply, whose number is -1
+    return is_present[sample.reply]
+
+
+def _some(samples: Sequence[Sample]) -> list[Sample]:
+    """Samples of a few tokens, spread over the step."""
+    tokens = sum(map(len, samples))
+    stride = max(1, tokens // _SAMPLED)
+    return list(samples[:: min(stride, max(1, len(samples)))])
+
+
+def _mismatch(reader: Reader, samples: Sequence[Sample]) -> dict[str, float]:
+    rows = reader.over(samples, {"logprob": attrgetter("logprob")})["logprob"]
+    return mismatch(log_ratio(samples, rows))
+
+
+def _is_coarse(trainee: Trainee) -> bool:
+    return trainee.engine.precision != "float32" or trainee.learner.model.device.type == "cuda"
+
+
+def _rings(figures: dict[str, float], *, coarse: bool) -> bool:
     if coarse:
         return figures["engine_ratio_p99"] > _COARSE_P99 or figures["engine_kl"] > _COARSE_KL
     return figures["engine_ratio_p99"] > _P99 or figures["engine_ratio_max"] > _MAX
 
 
-async def _cause(run: Run, trainee: Trainee, samples: Sequence[Sample], coarse: bool) -> str:
+async def _cause(run: Run, trainee: Trainee, samples: Sequence[Sample], *, coarse: bool) -> str:
     reader = trainee.learner.reader
     worst = _worst(reader, samples)
     enough = _LEFT * _gap(reader, worst)
@@ -88,8 +161,8 @@ async def _cause(run: Run, trainee: Trainee, samples: Sequence[Sample], coarse: 
             cause = f"weights: asked once more it says: {error}"
         await trainee.engine.sleep()
     if cause is None and coarse and _is_rounding(reader, worst, trainee.engine.precision):
-        cause = f"precision: it computes in {trainee.engine.precision}, with more rounding than the learner"
-    return cause or "weights: it draws with others than the learner's on any input: look at its load()"
+        cause = _PRECISION.format(trainee.engine.precision)
+    return cause or _WEIGHTS
 
 
 def _cause_in_learner(trainee: Trainee, worst: Sequence[Sample], enough: float) -> str | None:
@@ -137,11 +210,11 @@ async def _probe(run: Run, trainee: Trainee, sample: Sample, shift: int) -> floa
         reply = await trainee.engine.generate(key, 0, prompt, trainee.agent.sampling)
     finally:
         trainee.engine.close(key)
-    said = np.arange(len(prompt) + len(reply.ids)) >= len(prompt)
-    drawn = np.zeros(len(said))
-    drawn[said] = reply.logprobs
-    asked = Sample(0, np.array([*prompt, *reply.ids]), said, drawn, np.where(said, 0, -1))
-    return _gap(trainee.learner.reader, [asked])
+    reply_mask = np.arange(len(prompt) + len(reply.ids)) >= len(prompt)
+    drawn = np.zeros(len(reply_mask))
+    drawn[reply_mask] = reply.logprobs
+    probe = Sample(0, np.array([*prompt, *reply.ids]), reply_mask, drawn, np.where(reply_mask, 0, -1))
+    return _gap(trainee.learner.reader, [probe])
 
 
 def _worst(reader: Reader, samples: Sequence[Sample]) -> list[Sample]:
@@ -151,13 +224,13 @@ def _worst(reader: Reader, samples: Sequence[Sample]) -> list[Sample]:
         np.abs(row.numpy() - sample.engine_logprob)[sample.said].mean()
         for row, sample in zip(rows, samples, strict=True)
     ]
-    found, tokens = list[Sample](), 0
+    worst, tokens = list[Sample](), 0
     for i in np.argsort(apart)[::-1]:
-        if found and tokens + len(samples[i]) > _TOKENS:
+        if worst and tokens + len(samples[i]) > _TOKENS:
             break
-        found.append(samples[i])
+        worst.append(samples[i])
         tokens += len(samples[i])
-    return found
+    return worst
 
 
 def _gap(reader: Reader, samples: Sequence[Sample]) -> float:
@@ -199,15 +272,15 @@ def _begun_with(token: int, sample: Sample) -> Sample:
 
 
 def _is_rounding(reader: Reader, samples: Sequence[Sample], precision: str) -> bool:
-    """Whether the learner in the engine's type is about as far from itself."""
+    """True if the learner in the engine's type differs about as much from itself."""
     if precision != "bfloat16":
         return precision != "float32"  # nothing to compare with
-    apart, said = 0.0, 0
+    apart, tokens = 0.0, 0
     for sample in samples:
         with torch.no_grad():
             exact = read(reader.model, [sample], reader.temperature).logprob
             with torch.autocast(reader.model.device.type, torch.bfloat16):
                 rounded = read(reader.model, [sample], reader.temperature).logprob
         apart += float((exact - rounded).abs().sum())
-        said += int(sample.said.sum())
-    return _gap(reader, samples) < _TIMES_COARSER * apart / said
+        tokens += int(sample.said.sum())
+    return _gap(reader, samples) < _TIMES_COARSER * apart / tokens

@@ -35,7 +35,7 @@ from manyturn.trainers.run.step.step_episodes import play_groups, starts_of
 
 
 def is_due(run: Run, state: State) -> bool:
-    """Whether exploration is to come: an estimator waits for it, and no step is done."""
+    """True if exploration is to come: an estimator waits for it, and no step is done."""
     waits = any(trainee.learner.estimator for trainee in run.trainees)
     return waits and not state.explored and state.step == 0 and run.config.steps > 0
 
@@ -55,11 +55,11 @@ async def explore(run: Run, state: State, folder: RunFolder, log: Log, note: Cal
     tasks = _tasks(run, config)
     episodes = await _play(run, tasks, folder, log)
     held = {task.id for task in tasks[: max(1, round(config.held_out * len({t.id for t in tasks})))]}
-    told: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for trainee in run.trainees:
-        found = await _train(run, trainee, _Outcomes.of(run, trainee, episodes, held), log)
-        told |= trainee.labelled(found)
-        if (share := found["estimate_explained"]) is None or share <= 0:
+        estimate = await _train(run, trainee, _Outcomes.of(run, trainee, episodes, held), log)
+        figures |= trainee.labelled(estimate)
+        if (share := estimate["estimate_explained"]) is None or share <= 0:
             note(
                 f"the estimator explains nothing of the outcome on the {len(held)} held-out tasks of exploration, and "
                 "credits turns with noise: raise progress.exploration.episodes, or set progress.body = 'policy', which "
@@ -69,7 +69,7 @@ async def explore(run: Run, state: State, folder: RunFolder, log: Log, note: Cal
     turns, tokens = sum(len(episode.turns) for episode in episodes), drawn_tokens(episodes, begun)
     state.seen |= {task.content for task in tasks}
     state.count(len(episodes), turns, tokens)
-    state.explored = {"episodes": len(episodes), "turns": turns, "tokens": tokens, **told}
+    state.explored = {"episodes": len(episodes), "turns": turns, "tokens": tokens, **figures}
 
 
 def _tasks(run: Run, config: ExplorationConfig) -> list[Task]:
@@ -93,14 +93,14 @@ async def _play(run: Run, tasks: Sequence[Task], folder: RunFolder, log: Log) ->
             if not episodes:
                 await check_first_step(run, played)
             episodes += played
-            found = describe(played, run.roles, run.seats.part_names)
-            log({"phase": "exploration", "step": 0, "played_episodes": len(episodes), **found})
+            figures = describe(played, run.roles, run.seats.part_names)
+            log({"phase": "exploration", "step": 0, "played_episodes": len(episodes), **figures})
     return episodes
 
 
 @dataclass(frozen=True)
 class _Outcomes:
-    """What one policy's estimator learns from.
+    """The data that one policy's estimator learns from.
 
     Attributes:
         samples: of each of the E episodes that have an outcome, numbered among these.
@@ -117,24 +117,24 @@ class _Outcomes:
         views = [v.episode for e in learnable(episodes) for v in role_views(e, run.roles) if v.role in trainee.roles]
         outcomes = outcome_E(turn_batch(views, own_parts(run.seats.part_names, run.roles))) if views else np.zeros(0)
         held_E = np.array([view.task.id in held for view in views], bool)
-        known = np.flatnonzero(np.isfinite(outcomes))
-        samples: list[list[Sample]] = [[] for _ in known]
-        for sample in samples_of([views[number] for number in known]):
+        scored = np.flatnonzero(np.isfinite(outcomes))
+        samples: list[list[Sample]] = [[] for _ in scored]
+        for sample in samples_of([views[number] for number in scored]):
             samples[sample.episode].append(sample)
-        found = cls(samples, outcomes[known], held_E[known])
-        found.check()
-        return found
+        data = cls(samples, outcomes[scored], held_E[scored])
+        data.check()
+        return data
 
     def check(self) -> None:
         """Raise LearningFailed where there is nothing to learn from, or nothing to measure on."""
         learnt = self.outcome_E[~self.held_E]
         if len(learnt) and np.ptp(learnt) > 0 and self.held_E.any():
             return
-        told = f"all came to the outcome {learnt[0]:g}" if len(learnt) else "have no outcome that is a number"
+        fault = f"all came to the outcome {learnt[0]:g}" if len(learnt) else "have no outcome that is a number"
         if not len(learnt) and len(self.outcome_E):
-            told = "are all of one task, which is held out"
+            fault = "are all of one task, which is held out"
         raise LearningFailed(
-            f"the episodes of exploration {told}, from which no estimator learns what a turn contributes: raise "
+            f"the episodes of exploration {fault}, from which no estimator learns what a turn contributes: raise "
             "progress.exploration.episodes, or begin with a policy that succeeds now and then (warmup.until_success)"
         )
 
@@ -144,7 +144,7 @@ async def _train(run: Run, trainee: Trainee, data: _Outcomes, log: Log) -> dict[
     estimator, norm = trainee.learner.estimator, run.config.learner.max_grad_norm
     assert estimator is not None, "exploration is due where an estimator waits"
     config, updates, best, since = estimator.config, 0, dict[str, Any](), 0
-    kept = estimator.fit.tensors()
+    best_tensors = estimator.fit.tensors()
     learnt = np.flatnonzero(~data.held_E)
     for number in range(config.passes):
         order = generator("estimator", run.config.seed, trainee.name, number).permutation(learnt)
@@ -154,19 +154,19 @@ async def _train(run: Run, trainee: Trainee, data: _Outcomes, log: Log) -> dict[
             losses.append(estimator.learn(batch, data.outcome_E, norm))
             await asyncio.sleep(0)  # lets a signal to stop be heard
         updates, since = updates + len(losses), since + 1
-        found = {"progress_loss": float(np.mean(losses)), **_measured(estimator, data)}
-        log({"phase": "estimator", "step": 0, "updates": updates, **trainee.labelled(found)})
-        if not best or found["estimate_error"] < best["estimate_error"]:
-            best, kept, since = {"updates": updates, **found}, estimator.fit.tensors(), 0
+        estimate = {"progress_loss": float(np.mean(losses)), **_measured(estimator, data)}
+        log({"phase": "estimator", "step": 0, "updates": updates, **trainee.labelled(estimate)})
+        if not best or estimate["estimate_error"] < best["estimate_error"]:
+            best, best_tensors, since = {"updates": updates, **estimate}, estimator.fit.tensors(), 0
         if since == config.patience:
             break
-    estimator.fit.load_tensors(kept)
+    estimator.fit.load_tensors(best_tensors)
     estimator.fit.forget()
     return best
 
 
 def _measured(estimator: FixedEstimator, data: _Outcomes) -> dict[str, Any]:
-    """How well the estimate does on held-out tasks."""
+    """The quality of the estimate on held-out tasks."""
     held = np.flatnonzero(data.held_E)
     totals = estimator.totals([sample for episode in held for sample in data.samples[episode]], len(data.outcome_E))
     outcome, total = data.outcome_E[held], totals[held]

@@ -1,4 +1,4 @@
-"""What the first step shows of a run that no warm-up has prepared: whether anything can be learnt from it."""
+"""Check of the first step of a run without a warm-up: can anything be learnt from it?"""
 
 import math
 from collections.abc import Sequence
@@ -18,26 +18,27 @@ async def check_first_step(run: Run, episodes: Sequence[Episode]) -> None:
     Raises:
         LearningFailed: nearly all replies are cut, or no reward is a number.
     """
-    told = [episode for episode in episodes if is_learnable(episode)]
-    if told and all(math.isnan(episode.outcome) for episode in told):
+    scored = [episode for episode in episodes if is_learnable(episode)]
+    if scored and all(math.isnan(episode.outcome) for episode in scored):
         raise LearningFailed(
-            f"the rewards of all {len(told)} episodes of the first step are not numbers, first {unscorable(told[0])}: "
-            "there is nothing to learn from; return a number"
+            f"the rewards of all {len(scored)} episodes of the first step are not numbers, first "
+            f"{unscorable(scored[0])}: there is nothing to learn from; return a number"
         )
     config = run.config
     begins_alone = not (config.warmup.episodes or config.warmup.from_run) and not config.model.vocabulary_tasks
-    cut = describe(told)["cut"]
+    cut = describe(scored)["cut"]
     if begins_alone and config.rollout.cut_share < 1 and cut is not None and cut >= config.rollout.cut_share:
-        raise LearningFailed(await _cut(run, told, cut))
+        raise LearningFailed(await _cut(run, scored, cut))
 
 
 async def _cut(run: Run, episodes: Sequence[Episode], share: float) -> str:
     limit = run.config.sampling.max_tokens
     example = next(turn.reply for episode in episodes for turn in episode.turns)
-    wanted = await expert_reply_tokens(run) or 0
-    shows = f", where the expert's have up to {wanted} tokens" if wanted else ""
+    expert_tokens = await expert_reply_tokens(run) or 0
+    enough = expert_tokens if expert_tokens > limit else _LONGER * limit
+    shows = f", where the expert's have up to {expert_tokens} tokens" if expert_tokens else ""
     return (
         f"{share:.0%} of the replies of the first step are cut at sampling.max_tokens = {limit}, as {example!r:.80}"
-        f"{shows}: try --sampling.max-tokens {wanted if wanted > limit else _LONGER * limit}, or teach the policy to "
-        "end them by a warm-up. With --rollout.cut-share 1 the run goes on all the same"
+        f"{shows}: try --sampling.max-tokens {enough}, or teach the policy to end them by a warm-up. "
+        "With --rollout.cut-share 1 the run continues anyway"
     )

@@ -1,4 +1,4 @@
-"""What does nothing in a step: wrappers whose reward changes no advantage, and advantages that are GRPO's."""
+"""Inert parts of a step: wrappers whose reward changes no advantage, and advantages that equal GRPO's."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -33,7 +33,7 @@ def idle_parts(update: PolicyUpdate, env: EnvConfig, config: CreditConfig) -> It
 
 
 def gives_grpos(update: PolicyUpdate, config: CreditConfig) -> bool:
-    """Whether a method for turns gives every token the advantage of GRPO, or of Dr.GRPO, in a step.
+    """True if a method for turns gives every token the advantage of GRPO, or of Dr.GRPO, in a step.
 
     It does where no turn is paid, or no situation comes back. A step that teaches nothing at all shows nothing.
     """
@@ -43,5 +43,6 @@ def gives_grpos(update: PolicyUpdate, config: CreditConfig) -> bool:
         return False
     plain = (config.model_copy(update={"advantage": GrpoConfig(std=std)}) for std in (True, False))
     return any(
-        np.abs(credit(update.batch, one, update.recalled).advantage_T - earned_T).max() <= least for one in plain
+        np.abs(credit(update.batch, config_of_grpo, update.recalled).advantage_T - earned_T).max() <= least
+        for config_of_grpo in plain
     )

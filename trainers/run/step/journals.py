@@ -35,11 +35,13 @@ class Journals:
         chosen: whether a step learns from other groups than those that were drawn for it: which ones, is kept too.
 
     Attributes:
-        found: the episodes that are there and left, with the steps that were done when each began and ended.
+        ended: the episodes that are there and left, with the steps that were done when each began and ended.
         past: the same as was given, with these episodes, and with the choices that hold again.
     """
 
-    def __init__(self, folder: RunFolder, past: Past, count: int, allowed: int, groups: int = 1, chosen: bool = False):
+    def __init__(
+        self, folder: RunFolder, past: Past, count: int, allowed: int, groups: int = 1, *, chosen: bool = False
+    ):
         self._folder, self._open, self._group = folder, dict[int, Journal](), count // groups
         self._chosen = chosen
         read = {
@@ -55,10 +57,10 @@ class Journals:
                 reached += 1
         learnt = {group for choice in choices for group in choice.learnt}
         self._entries = dict[int, dict[int, dict[str, Any]]]()
-        self.found = dict[EpisodePlace, tuple[int, int]]()
+        self.ended = dict[EpisodePlace, tuple[int, int]]()
         for step, entries in read.items():
             # What ended in an error is tried again, unless a step may have been learnt from with it.
-            kept = {
+            current = {
                 n: entry
                 for n, entry in entries.items()
                 if entry["done"][1] <= reached
@@ -67,19 +69,19 @@ class Journals:
                     or (self._group_of(step, n) in learnt if chosen else step - past.first < reached - past.done)
                 )
             }
-            if len(kept) < len(entries):
-                self._rewrite(step, kept)
-            self._entries[step] = kept
-            for number, entry in kept.items():
+            if len(current) < len(entries):
+                self._rewrite(step, current)
+            self._entries[step] = current
+            for number, entry in current.items():
                 began, ended = entry["done"]
-                self.found[EpisodePlace(step, number)] = (began, ended)
-        self.past = replace(past, ended={place: began for place, (began, _) in self.found.items()}, choices=choices)
+                self.ended[EpisodePlace(step, number)] = (began, ended)
+        self.past = replace(past, ended={place: began for place, (began, _) in self.ended.items()}, choices=choices)
 
     def _group_of(self, step: int, number: int) -> GroupPlace:
         return GroupPlace(step, number // self._group)
 
     def _choices(self, done: int, read: Mapping[int, Mapping[int, Any]]) -> list[StepChoice]:
-        """What the steps after ``done`` were learnt from, as far as it is there; later choices are forgotten."""
+        """The groups that the steps after ``done`` learnt from, as far as recorded; later choices are dropped."""
         there = Counter(self._group_of(step, number) for step, entries in read.items() for number in entries)
         files, choices = sorted(self._folder.choice_file(0).parent.glob("step_*_choice.jsonl")), list[StepChoice]()
         for file in files:
@@ -109,9 +111,9 @@ class Journals:
         entries = self._entries.pop(step, {})
         for number, entry in entries.items():
             if EpisodeKey(*entry["key"]) != plan[number][1]:
-                path, found = self._folder.journal_file(step), EpisodeKey(*entry["key"])
+                path, key = self._folder.journal_file(step), EpisodeKey(*entry["key"])
                 raise JournalError(
-                    f"{path} has an episode of {found.task}, and {plan[number][0].id} is to be played: "
+                    f"{path} has an episode of {key.task}, and {plan[number][0].id} is to be played: "
                     "the steps before it have come out otherwise than before the run ended. Remove the folder "
                     f"{path.parent}: what is in it is played again"
                 )

@@ -1,13 +1,14 @@
-"""What a step learns from episodes that have been played, in whichever order they were."""
+"""Learning of a step from episodes that have been played, in whichever order they were."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from manyturn.agents.play.episode import Episode
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.play.rollout.branching import Starts, drawn_tokens, repeats
@@ -17,7 +18,8 @@ from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.step.inert_parts import gives_grpos, idle_parts
-from manyturn.trainers.run.step.policy_update import PolicyUpdate, credit_columns, policy_updates
+from manyturn.trainers.run.step.no_signal import no_signal
+from manyturn.trainers.run.step.policy_update import Origins, PolicyUpdate, credit_columns, policy_updates
 
 
 @dataclass(frozen=True)
@@ -27,21 +29,23 @@ class Lesson:
     Attributes:
         step: its number.
         episodes: all that were played.
-        kept: which of them are learnt from, unless they ended in an error.
+        is_kept: the ones to learn from, unless they ended in an error.
         numbers: task id -> its number in the split.
         begun: where each episode forked, where some did.
+        temperatures: of episodes that were drawn at another temperature than the run's.
     """
 
     step: int
     episodes: Sequence[Episode]
-    kept: Sequence[bool]
+    is_kept: Sequence[bool]
     numbers: Mapping[str, int]
     begun: Starts
+    temperatures: Mapping[EpisodeKey, float] = field(default_factory=dict)
 
     def updates(self, run: Run, memory: Memory) -> list[PolicyUpdate]:
         """An update for each policy that had a turn. Raises LearningFailed where there is none."""
         episodes = self.episodes
-        if updates := policy_updates(run, episodes, self.kept, memory):
+        if updates := policy_updates(run, episodes, self.is_kept, memory, Origins.of(self.begun, self.temperatures)):
             return updates
         ends = Counter(episode.cause if episode.ending.is_error else episode.last for episode in episodes)
         [(end, count)] = ends.most_common(1)
@@ -65,28 +69,30 @@ class Lesson:
         if config.rollout.branching is not None:
             columns["repeats_member"] = repeats(episodes, self.begun)
             figures["branched"] = float(np.mean([fork is not None for fork in self.begun.values()]))
-        folder.write_step(self.step, episodes, columns, config.keep_tokens)
+        folder.write_step(self.step, episodes, columns, tokens=config.keep_tokens)
         trained = 0
         for update in updates:
-            told, tokens = update.learn(run, self.step)
-            figures |= told
+            update_figures, tokens = update.learn(run, self.step)
+            figures |= update_figures
             trained += tokens
             memory = update.remembered(memory)
+        if reason := no_signal(updates, episodes, figures):
+            figures["no_signal"] = reason
         return {**figures, "trained_tokens": trained}, memory
 
     def settle(self, run: Run, state: State, updates: Sequence[PolicyUpdate], memory: Memory) -> dict[str, Any]:
         """The step is done: the state says so; returns metrics of what has been drawn."""
         episodes, credits = self.episodes, [update.credit for update in updates]
         state.seen |= {run.train[number].content for number in self.numbers.values()}
-        state.found = [list(found) for found in findings(episodes, self.numbers, credits, run.roles)]
+        state.feedback = [list(feedback) for feedback in findings(episodes, self.numbers, credits, run.roles)]
         state.step, state.memory = self.step, dict(memory)
-        turns, said = sum(len(episode.turns) for episode in episodes), drawn_tokens(episodes, self.begun)
+        turns, tokens = sum(len(episode.turns) for episode in episodes), drawn_tokens(episodes, self.begun)
         return {
             "drawn_tokens": drawn_tokens(self._learnt, self.begun),
-            **state.count(len(episodes), turns, said),
+            **state.count(len(episodes), turns, tokens),
         }
 
     @property
     def _learnt(self) -> list[Episode]:
-        pairs = zip(self.episodes, self.kept, strict=True)
-        return [episode for episode, kept in pairs if kept and is_learnable(episode)]
+        pairs = zip(self.episodes, self.is_kept, strict=True)
+        return [episode for episode, is_kept in pairs if is_kept and is_learnable(episode)]

@@ -1,13 +1,15 @@
-"""What one policy learns from a step: its roles' turns, the credit that they get, and the update."""
+"""Update of one policy in a step: its roles' turns, the credit that they get, and the learning."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
 from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.fork import Fork
 from manyturn.agents.play.role_views import RoleView, role_views
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.registry import Memory
 from manyturn.envs.contract.role_parts import own_parts
 from manyturn.envs.hosting.watchdog import watchdog
@@ -15,18 +17,38 @@ from manyturn.trainers.credit.batch.longest import longest
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
 from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK, TurnBatch
 from manyturn.trainers.credit.pipeline import Credit, credit
+from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.learner.column import PlayedStep, suppliers, with_columns
 from manyturn.trainers.learn.learner.rate_schedule import rate_share
 from manyturn.trainers.learn.passes.forward import Place
 from manyturn.trainers.learn.passes.samples import samples_of
+from manyturn.trainers.play.rollout.branching import Starts
 from manyturn.trainers.play.rollout.rollouts import is_learnable, turn_batch
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.setup.trainee import Trainee
 
 
 @dataclass(frozen=True)
+class Origins:
+    """How some episodes of a step were drawn.
+
+    Attributes:
+        forks: key of each branch -> where it forks.
+        temperatures: key of each episode that was drawn at another temperature than the run's -> that temperature.
+    """
+
+    forks: Mapping[EpisodeKey, Fork] = field(default_factory=dict)
+    temperatures: Mapping[EpisodeKey, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, begun: Starts, temperatures: Mapping[EpisodeKey, float]) -> Self:
+        """From where all episodes began."""
+        return cls({key: fork for key, fork in begun.items() if fork is not None}, temperatures)
+
+
+@dataclass(frozen=True)
 class PolicyUpdate:
-    """What one policy learns from a step.
+    """One policy's part of a step.
 
     Attributes:
         step: what its roles did and what it thinks of it, as it was before credit.
@@ -52,53 +74,63 @@ class PolicyUpdate:
             earned.advantage_T,
             rate_share(config.learner, number, config.steps),
             (config.seed, number),
-            earned.targets_T,
-            outcome_E(self.step.batch),
+            HeadTargets(earned.targets_T, outcome_E(self.step.batch)),
             earned.kept_E,
         )
-        told = {
+        figures = {
             **self.figures,
             **earned.diagnostics,
             "advantage_std": float(np.std(earned.advantage_K)),
             **learned,
             "version": self.trainee.learner.updates,
         }
-        return self.trainee.labelled(told), sum(map(len, reading.samples))
+        return self.trainee.labelled(figures), sum(map(len, reading.samples))
 
     def remembered(self, memory: Memory) -> dict[str, Any]:
-        """What the run remembers, this update included."""
+        """The memory of the run, this update included."""
         return self.trainee.remembering(memory, self.credit.memory)
 
 
 @watchdog.unhurried()
-def policy_updates(run: Run, episodes: Sequence[Episode], kept: Sequence[bool], memory: Memory) -> list[PolicyUpdate]:
+def policy_updates(
+    run: Run, episodes: Sequence[Episode], kept_E: Sequence[bool], memory: Memory, origins: Origins | None = None
+) -> list[PolicyUpdate]:
     """An update for each policy that had a turn, in their order.
 
     Args:
         episodes: all that were played in the step.
-        kept: which of them are learnt from, unless they ended in an error.
+        kept_E: the episodes to learn from, unless they ended in an error.
         memory: what the run remembers from step to step.
+        origins: how some episodes were drawn, where not all were drawn alike.
     """
     turns_E = [len(episode.turns) for episode in episodes]
     first_E = np.cumsum(turns_E) - turns_E
     parted = [
         (view, first + np.array(view.places))
-        for episode, first, is_kept in zip(episodes, first_E.tolist(), kept, strict=True)
+        for episode, first, is_kept in zip(episodes, first_E.tolist(), kept_E, strict=True)
         if is_kept and is_learnable(episode)
         for view in role_views(episode, run.roles)
     ]
     played = {t.name: [(view, places_K) for view, places_K in parted if view.role in t.roles] for t in run.trainees}
-    return [_update(run, t, played[t.name], memory) for t in run.trainees if played[t.name]]
+    return [_update(run, t, played[t.name], memory, origins or Origins()) for t in run.trainees if played[t.name]]
 
 
-def _update(run: Run, trainee: Trainee, played: Sequence[tuple[RoleView, IntK]], memory: Memory) -> PolicyUpdate:
-    episodes, wanted = [view.episode for view, _ in played], suppliers(run.config, run.seats)
-    places: set[Place] = {supplier.hidden for supplier in wanted if supplier.hidden is not None}
+def _update(
+    run: Run,
+    trainee: Trainee,
+    played: Sequence[tuple[RoleView, IntK]],
+    memory: Memory,
+    origins: Origins,
+) -> PolicyUpdate:
+    episodes, columns = [view.episode for view, _ in played], suppliers(run.config, run.seats)
+    places: set[Place] = {supplier.hidden for supplier in columns if supplier.hidden is not None}
     reading = trainee.learner.read(samples_of(episodes), places)
     batch = turn_batch(episodes, own_parts(run.seats.part_names, run.roles))
     limits = longest(run.config, run.seats)
-    step = PlayedStep(reading, batch, episodes, trainee.agent, trainee.learner, limits)
-    batch, figures, recalled = with_columns(step, wanted, trainee.memory(memory))
+    step = PlayedStep(
+        reading, batch, episodes, trainee.agent, trainee.learner, limits, origins.forks, origins.temperatures
+    )
+    batch, figures, recalled = with_columns(step, columns, trainee.memory(memory))
     earned = credit(batch, run.config.credit, recalled)
     places_K = np.concatenate([places_K for _, places_K in played])
     return PolicyUpdate(trainee, step, places_K, batch, recalled, earned, figures)

@@ -14,7 +14,7 @@ from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.step.engine_alarm import check_engines
 from manyturn.trainers.run.step.first_step import check_first_step
 from manyturn.trainers.run.step.learning import Lesson
-from manyturn.trainers.run.step.step_episodes import play_groups, starts_of
+from manyturn.trainers.run.step.step_episodes import play_groups, starts_of, temperatures_of
 
 
 async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any]:
@@ -30,7 +30,8 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
     if step == 1:
         await check_first_step(run, episodes)
     begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
-    lesson = Lesson(step, episodes, refill.kept, numbers, begun)
+    temperatures = temperatures_of(run, [episode.key for episode in episodes], state.memory)
+    lesson = Lesson(step, episodes, refill.is_kept, numbers, begun, temperatures)
     updates = lesson.updates(run, memory)
     alarms = await check_engines(run, updates)
     learned, memory = lesson.learn(run, folder, updates, memory)
@@ -51,17 +52,17 @@ def draw_tasks(
     run: Run,
     step: int,
     count: int,
-    found: Sequence[Sequence[Any]],
+    feedback: Sequence[Sequence[Any]],
     memory: Memory,
     taken: Collection[int] = (),
 ) -> tuple[list[int], Memory]:
     """Numbers of the tasks that a step plays, and what the curriculum remembers.
 
     Args:
-        found: what was found out since it was asked last, rows of ``TaskFeedback``.
+        feedback: of the steps since the last draw, rows of ``TaskFeedback``.
         taken: numbers that the step has drawn already.
     """
-    pool = TaskPool(run.train, count, run.config.seed, step, [TaskFeedback(*row) for row in found], frozenset(taken))
+    pool = TaskPool(run.train, count, run.config.seed, step, [TaskFeedback(*row) for row in feedback], frozenset(taken))
     drawn, memory = CURRICULA.apply_remembering(run.config.curriculum, memory, pool)
     return [int(number) for number in drawn], memory
 
@@ -74,13 +75,14 @@ async def _play_rounds(run: Run, state: State, folder: RunFolder) -> tuple[Refil
     """
     config, rollout, step = run.config, run.config.rollout, state.step + 1
     refill = Refill(rollout.tasks, rollout.group, rollout.rounds, run.roles)
-    numbers, memory, found = dict[str, int](), state.memory, state.found
+    numbers, memory, feedback = dict[str, int](), state.memory, state.feedback
     while refill.missing:
-        drawn, memory = draw_tasks(run, step, refill.missing, found, memory, numbers.values())
+        drawn, memory = draw_tasks(run, step, refill.missing, feedback, memory, numbers.values())
         tasks = [run.train[number] for number in drawn]
         numbers |= {task.id: number for task, number in zip(tasks, drawn, strict=True)}
         stage = f"train/{step}/{refill.round}" if refill.round else f"train/{step}"
         plan = plan_groups(tasks, rollout.group, config.seed, stage)
-        refill = refill.after(await play_groups(run, plan, folder, step, refill.round))
-        found = []  # it is given once
+        temperatures = temperatures_of(run, [key for _, key in plan], state.memory)
+        refill = refill.after(await play_groups(run, plan, folder, step, refill.round, temperatures))
+        feedback = []  # it is given once
     return refill, numbers, memory

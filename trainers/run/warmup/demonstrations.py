@@ -1,4 +1,4 @@
-"""What the warm-up imitates: successful episodes of the expert, of a random policy without one, or trajectories.
+"""Demonstrations of the warm-up: successful episodes of the expert, of a random policy without one, or trajectories.
 
 Before anything is learnt from them they are compared with what the policy may say and read: a reply that is cut never
 means what was demonstrated, and an episode that does not fit its context ends before its goal.
@@ -34,7 +34,7 @@ _MEASURED = 16  # demonstrations that are measured so
 
 @dataclass(frozen=True)
 class Demonstrations:
-    """What there is to imitate.
+    """The episodes to imitate.
 
     Attributes:
         samples: for each policy that is trained, its sequences.
@@ -70,12 +70,12 @@ async def demonstrations(run: Run, note: Callable[[str], None]) -> Demonstration
 
 
 async def _of_trajectories(run: Run, note: Callable[[str], None]) -> Demonstrations:
-    found = written(run, note, _WIDER)
-    if told := await _check_room(run, None, found.episodes):
-        note(told)
+    recorded = written(run, note, _WIDER)
+    if notice := await _check_room(run, None, recorded.episodes):
+        note(notice)
     room = run.config.sampling.max_tokens
-    fit = [episode for episode in found.episodes if _needed(episode, room) <= run.config.agent.max_context]
-    if shown := _demonstrations(run, fit, found.contents):
+    fit = [episode for episode in recorded.episodes if _needed(episode, room) <= run.config.agent.max_context]
+    if shown := _demonstrations(run, fit, recorded.contents):
         return shown
     raise ConfigError(
         f"the {len(fit)} trajectories in {run.config.warmup.trajectories} that fit have no valid turn for each policy "
@@ -93,13 +93,13 @@ async def _played(run: Run, note: Callable[[str], None]) -> list[Episode]:
     await _check_room(run, teacher, episodes)
     if len(plan) > _FIRST:
         episodes += await _play(run, teacher, plan[_FIRST:], of=len(plan))
-        if told := await _check_room(run, teacher, episodes):
-            note(told)
+        if notice := await _check_room(run, teacher, episodes):
+            note(notice)
     return episodes
 
 
 def _demonstrations(run: Run, good: Sequence[Episode], shown: set[str]) -> Demonstrations | None:
-    """What is learnt from episodes; None where a policy would have nothing to learn from."""
+    """The demonstrations in these episodes; None where a policy would have nothing to learn from."""
     parted = [view for episode in good for view in role_views(episode, run.roles)]
     views = [[view.episode for view in parted if view.role in t.roles] for t in run.trainees]
     samples = [_learnt(own) for own in views]
@@ -112,7 +112,7 @@ def _demonstrations(run: Run, good: Sequence[Episode], shown: set[str]) -> Demon
 
 
 def _wrong(episode: Episode) -> list[bool]:
-    """Whether each turn's reply is wrong on purpose."""
+    """True for each turn with a reply that is wrong on purpose."""
     if episode.ledger is None:
         return [False] * len(episode.turns)
     return [span.version == ON_PURPOSE for span in episode.ledger.spans[: len(episode.turns)]]
@@ -120,13 +120,13 @@ def _wrong(episode: Episode) -> list[bool]:
 
 def _learnt(episodes: Sequence[Episode]) -> list[Sample]:
     """Their sequences in which something is said; what is wrong on purpose counts as read."""
-    found = []
+    samples = []
     for sample in samples_of(episodes):
         wrong_K = np.array(_wrong(episodes[sample.episode]))
-        said = sample.said & ~wrong_K[sample.reply]  # where nothing was said the index is idle
-        if said.any():
-            found.append(replace(sample, said=said) if wrong_K.any() else sample)
-    return found
+        reply_mask = sample.said & ~wrong_K[sample.reply]  # where nothing was said the index is idle
+        if reply_mask.any():
+            samples.append(replace(sample, said=reply_mask) if wrong_K.any() else sample)
+    return samples
 
 
 async def expert_reply_tokens(run: Run) -> int | None:
@@ -161,40 +161,40 @@ async def _play(run: Run, teacher: Scripted, plan: Plan, of: int, max_context: i
 
 
 async def _check_room(run: Run, teacher: Scripted | None, episodes: Sequence[Episode]) -> str | None:
-    """What to say of demonstrations that do not fit, where they are few. Raises ConfigError where they are not.
+    """A notice about demonstrations that do not fit, where they are few. Raises ConfigError where they are not.
 
     Args:
         teacher: plays once more, with more room, those that did not fit; None where nobody can.
     """
-    said, read = run.config.sampling.max_tokens, run.config.agent.max_context
+    max_tokens, max_context = run.config.sampling.max_tokens, run.config.agent.max_context
     full = [episode for episode in episodes if _is_full(episode)]
     fit = [episode for episode in episodes if episode.success]
     few = _FEW * (len(fit) + len(full))
     wide: list[Episode] = []
     if full and teacher is not None:
         plan = [(episode.task, episode.key) for episode in full[:_MEASURED]]
-        wide = await _play(run, teacher, plan, of=len(plan), max_context=_WIDER * read)
+        wide = await _play(run, teacher, plan, of=len(plan), max_context=_WIDER * max_context)
     longest = _longest([*fit, *wide])
-    long = sum(_longest([episode]) > said for episode in fit) + (len(full) if _longest(wide) > said else 0)
-    room = max(longest, said) if long > few else said
-    crowded = sum(_needed(episode, room) > read for episode in fit) + len(full)
+    long = sum(_longest([episode]) > max_tokens for episode in fit) + (len(full) if _longest(wide) > max_tokens else 0)
+    room = max(longest, max_tokens) if long > few else max_tokens
+    crowded = sum(_needed(episode, room) > max_context for episode in fit) + len(full)
     whose = "the expert's" if teacher is not None and run.seats.has_expert else "the demonstrated"
     facts, fixes = [], []
     if long:
-        facts.append(f"{whose} replies have up to {longest} tokens, sampling.max_tokens is {said}")
+        facts.append(f"{whose} replies have up to {longest} tokens, sampling.max_tokens is {max_tokens}")
         fixes.append(f"--sampling.max-tokens {longest}")
     if crowded:
         needed = max(_needed(episode, room) for episode in [*fit, *wide])
         endless = any(map(_is_full, wide))
-        up_to = f"more than {_WIDER * read}" if endless else f"up to {needed}"
-        facts.append(f"prompt and reply take {up_to} tokens together, agent.max_context is {read}")
+        up_to = f"more than {_WIDER * max_context}" if endless else f"up to {needed}"
+        facts.append(f"prompt and reply take {up_to} tokens together, agent.max_context is {max_context}")
         fixes.append("shorter observations, or --agent.context window" if endless else f"--agent.max-context {needed}")
     if not facts:
         return None
-    told = f"{'; '.join(facts)}, too few for {max(long, crowded)} of {len(fit) + len(full)} demonstrations"
+    fault = f"{'; '.join(facts)}, too few for {max(long, crowded)} of {len(fit) + len(full)} demonstrations"
     if max(long, crowded) > few:
-        raise ConfigError(f"{told}: give {' '.join(fixes)}")
-    return f"{told}: the policy cannot do as they do; {' '.join(fixes)} would let it"
+        raise ConfigError(f"{fault}: give {' '.join(fixes)}")
+    return f"{fault}: the policy cannot do as they do; {' '.join(fixes)} would let it"
 
 
 def _is_full(episode: Episode) -> bool:
@@ -223,18 +223,18 @@ def _nothing_to_imitate(run: Run, episodes: Sequence[Episode]) -> str:
         config.invalid
     )
     by = expert if has_expert else "a random policy (there is no expert)"
-    told = [episode for episode in episodes if not episode.ending.is_error]
-    late = sum(episode.cause == "turns" for episode in told)
-    odd = [episode for episode in told if math.isnan(episode.outcome)]
+    scored = [episode for episode in episodes if not episode.ending.is_error]
+    late = sum(episode.cause == "turns" for episode in scored)
+    odd = [episode for episode in scored if math.isnan(episode.outcome)]
     fixes = ["give the environment an expert()"] if not has_expert else ["lower warmup.noise"] if config.noise else []
     fixes += ["lower warmup.invalid"] if config.invalid else []
     if odd:
         why, fixes = f"rewards are not numbers: {unscorable(odd[0])}", ["return a number"]
-    elif late > len(told) / 2:
+    elif late > len(scored) / 2:
         why = f"{late} of them ran into the limit of turns"
         fixes.append("raise rollout.max_turns or the environment's own limit")
     else:
-        why = f"{len(told) - late} of them ended without success"
+        why = f"{len(scored) - late} of them ended without success"
         fixes.append("see manyturn check, which plays the expert without noise" if has_expert else "make it easier")
     return (
         f"none of the {len(episodes)} demonstrations by {by} reached the goal, so that there is nothing to imitate. "

@@ -10,26 +10,27 @@ from manyturn.trainers.run.warmup.demonstrations import Demonstrations
 
 _MOST = 0.5  # share of replies from which their fault is the cause
 _FALLS = 0.9  # of the loss half-way: below, the warm-up was still learning
+_STANDS = 4  # measurements without progress that are a plateau
 _ROSE = 1.2  # times the loss of the first update
 _BY_HEART = 0.1  # nats a token
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """How far the warm-up was.
+    """The state of the warm-up at one measurement.
 
     Attributes:
         loss: mean over the updates since the measurement before, and over the policies.
-        found: the metrics on validation tasks.
+        metrics: those on validation tasks.
     """
 
     update: int
     loss: float
-    found: Mapping[str, Any]
+    metrics: Mapping[str, Any]
 
 
 def without_success(run: Run, history: Sequence[Measurement], played: Sequence[Episode], shown: Demonstrations) -> str:
-    """What to say of a warm-up without a success.
+    """The reason why a warm-up had no success.
 
     Args:
         history: the loss of its first update, and its measurements.
@@ -37,11 +38,29 @@ def without_success(run: Run, history: Sequence[Measurement], played: Sequence[E
         shown: what was imitated.
     """
     last = history[-1]
-    shares = [f"{name} {last.found[name]:.0%}" for name in ("invalid", "cut") if last.found.get(name) is not None]
+    shares = [f"{name} {last.metrics[name]:.0%}" for name in ("invalid", "cut") if last.metrics.get(name) is not None]
     return (
         f"the warm-up ended after {last.update} updates without a success on {len(played)} validation tasks "
         f"({', '.join([*shares, f'loss {last.loss:.2g} a token'])}): {_cause(run, history, played, shown)}. "
         "With --warmup.must-succeed false the run goes on all the same"
+    )
+
+
+def plateau(run: Run, history: Sequence[Measurement], played: Sequence[Episode], shown: Demonstrations) -> str | None:
+    """The sentence about a warm-up that no longer improves; None while it does, or too little is known.
+
+    Args:
+        history, played, shown: as for ``without_success``.
+    """
+    if len(history) <= _STANDS:
+        return None
+    recent, earlier = history[-_STANDS:], history[1:-_STANDS]
+    best, before = (max((m.metrics.get("success") or 0.0 for m in part), default=0.0) for part in (recent, earlier))
+    if best > before or history[-1].loss < _FALLS * history[-_STANDS].loss:
+        return None
+    return (
+        f"the warm-up stands at success {best:.2f} since update {recent[0].update}: "
+        f"{_cause(run, history, played, shown)}"
     )
 
 
@@ -50,7 +69,7 @@ def _cause(run: Run, history: Sequence[Measurement], played: Sequence[Episode], 
     if last.loss > _ROSE * history[0].loss:
         return f"the loss was {history[0].loss:.2g} when it began and rose: lower warmup.lr = {config.lr:g}"
     falls = middle is last or last.loss < _FALLS * middle.loss
-    cut, invalid = (last.found.get(name) or 0.0 for name in ("cut", "invalid"))
+    cut, invalid = (last.metrics.get(name) or 0.0 for name in ("cut", "invalid"))
     example = _reply(played, cut=cut >= _MOST)
     what = ""
     if cut >= _MOST:
@@ -80,7 +99,7 @@ def _cause(run: Run, history: Sequence[Measurement], played: Sequence[Episode], 
     )
 
 
-def _reply(played: Sequence[Episode], cut: bool) -> str:
+def _reply(played: Sequence[Episode], *, cut: bool) -> str:
     """The first reply that was cut, or that was invalid."""
     turns = [turn for episode in played for turn in episode.turns]
     return next((turn.reply for turn in turns if (turn.usage and turn.usage.cut if cut else not turn.valid)), "")

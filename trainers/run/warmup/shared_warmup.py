@@ -38,13 +38,15 @@ def take_warmup(run: Run) -> tuple[dict[str, Any], set[str]]:
     folder = Path(run.config.warmup.from_run)
     checkpoint = folder / "checkpoints" / WARMED_UP
     state = _state(folder, checkpoint)
+    if state.get("warming"):
+        raise ConfigError(f"the warm-up of {folder} is not over: let it end, or name another run as warmup.from_run")
     _refuse_another(run, folder, state)
     for trainee in run.trainees:
         _refuse_another_tokenizer(trainee, folder, checkpoint)
         trainee.language.load_weights(checkpoint / beside("model", trainee.name))
         trainee.learner.optimizer.updates = state[beside("learner", trainee.name)]["updates"]
-    told = {**state["warmup"], "from_run": str(folder), "weights": run.told(lambda trainee: trainee.weights)}
-    return told, set(state["seen"])
+    facts = {**state["warmup"], "from_run": str(folder), "weights": run.told(lambda trainee: trainee.weights)}
+    return facts, set(state["seen"])
 
 
 def _state(folder: Path, checkpoint: Path) -> dict[str, Any]:
@@ -79,12 +81,12 @@ def _refuse_another(run: Run, folder: Path, state: Mapping[str, Any]) -> None:
 def _refuse_another_tokenizer(trainee: Trainee, folder: Path, checkpoint: Path) -> None:
     ours = trainee.language.tokenizer
     theirs = AutoTokenizer.from_pretrained(checkpoint / beside("model", trainee.name), trust_remote_code=False)
-    if told := _difference(theirs, ours):
-        raise ConfigError(f"the warm-up of {folder} is of another policy: {told}; {_HERE}")
+    if difference := _difference(theirs, ours):
+        raise ConfigError(f"the warm-up of {folder} is of another policy: {difference}; {_HERE}")
 
 
 def _difference(theirs: PreTrainedTokenizerBase, ours: PreTrainedTokenizerBase) -> str | None:
-    """What is not the same in two tokenizers, in words."""
+    """The difference of two tokenizers, in words."""
     if theirs.chat_template != ours.chat_template:
         return "its chat template is another one"
     apart = sorted(theirs.get_vocab().items() ^ ours.get_vocab().items(), key=lambda pair: (pair[1], pair[0]))

@@ -29,7 +29,7 @@ from manyturn.trainers.run.setup.splits import panel_of
 
 
 class Written(NamedTuple):
-    """What is imitated.
+    """The trajectories that are imitated.
 
     Attributes:
         episodes: with the ledgers that the policies would have had.
@@ -51,22 +51,23 @@ def written(run: Run, note: Callable[[str], None], wider: int) -> Written:
         ConfigError: there are none to imitate, or they are of held-out tasks.
     """
     path = Path(str(run.config.warmup.trajectories))
-    found = _read(path)
-    good = [one for one in found if _is_good(one)]
+    trajectories = _read(path)
+    good = [trajectory for trajectory in trajectories if _is_good(trajectory)]
     if not good:
         raise ConfigError(
-            f"none of the {len(found)} trajectories in {path} reached its goal, so that there is nothing to imitate: "
-            "name others as warmup.trajectories, or leave it out"
+            f"none of the {len(trajectories)} trajectories in {path} reached its goal: name others as "
+            "warmup.trajectories, or leave it out"
         )
-    if len(good) < len(found):
-        note(f"{len(found) - len(good)} of {len(found)} trajectories are not imitated: they did not reach their goal")
+    if len(good) < len(trajectories):
+        failed = len(trajectories) - len(good)
+        note(f"{failed} of {len(trajectories)} trajectories are not imitated: they did not reach their goal")
     _refuse_held_out(run, path, good)
     count = min(run.config.warmup.episodes, len(good))
     numbers = generator("demonstrations", run.config.seed).choice(len(good), size=count, replace=False)
     chosen = [good[int(number)] for number in numbers]
     agents = {role: t.reading(wider * run.config.agent.max_context) for t in run.trainees for role in t.roles}
-    episodes = [_episode(run, one, agents, number) for number, one in enumerate(chosen)]
-    return Written(episodes, {one.episode["content"] for one in chosen})
+    episodes = [_episode(run, trajectory, agents, number) for number, trajectory in enumerate(chosen)]
+    return Written(episodes, {trajectory.episode["content"] for trajectory in chosen})
 
 
 def _read(path: Path) -> list[Trajectory]:
@@ -84,45 +85,47 @@ def _read(path: Path) -> list[Trajectory]:
         raise ConfigError(f"warmup.trajectories: {error}") from error
 
 
-def _is_good(one: Trajectory) -> bool:
-    """Whether it is an example: it was played to its end, and is not known to have failed."""
-    ending = Ending(one.episode["ending"])
+def _is_good(trajectory: Trajectory) -> bool:
+    """True if it is an example: it was played to its end, and is not known to have failed."""
+    ending = Ending(trajectory.episode["ending"])
     ended = not ending.is_error and ending is not Ending.TAMPERED
-    return ended and one.episode["success"] is not False and bool(one.turns)
+    return ended and trajectory.episode["success"] is not False and bool(trajectory.turns)
 
 
 def _refuse_held_out(run: Run, path: Path, good: Sequence[Trajectory]) -> None:
     panel, checked = panel_of(run.config, run.seats), run.seats.tasks("validation")
     validation = [checked[i] for i in range(min(run.config.warmup.check_episodes, len(checked)))]
     held_out = dict(zip(panel.contents, panel.tasks, strict=True)) | {task.content: task.id for task in validation}
-    if found := [held_out[one.episode["content"]] for one in good if one.episode["content"] in held_out]:
+    if held := [
+        held_out[trajectory.episode["content"]] for trajectory in good if trajectory.episode["content"] in held_out
+    ]:
         raise ConfigError(
-            f"{len(found)} of the {len(good)} trajectories in {path} are of tasks that this run is measured on, first "
-            f"{found[0]!r}: imitate those of training tasks, such as of manyturn evaluate POLICY --split train"
+            f"{len(held)} of the {len(good)} trajectories in {path} are of tasks that this run is measured on, first "
+            f"{held[0]!r}: imitate those of training tasks, such as of manyturn evaluate POLICY --split train"
         )
 
 
-def _episode(run: Run, one: Trajectory, agents: Mapping[str, Agent], number: int) -> Episode:
+def _episode(run: Run, trajectory: Trajectory, agents: Mapping[str, Agent], number: int) -> Episode:
     """A trajectory as an episode of the policies that are trained; turns of other roles are left out."""
-    ledger, task = Ledger(), one.episode["task"]
+    ledger, task = Ledger(), trajectory.episode["task"]
     players = {role: Transcript(agent, run.seats.instructions, ledger) for role, agent in agents.items()}
     key = EpisodeKey(run.config.seed, "trajectory", task, number)
     episode = Episode(key, Task(task, "train"), ending=Ending.COMPLETED, success=True, ledger=ledger)
-    for row in one.turns:
+    for row in trajectory.turns:
         if row["role"] not in run.roles:
             raise ConfigError(
                 f"warmup.trajectories: a turn of {task!r} is of the role {row['role']!r}, and the environment has "
                 f"{', '.join(run.roles)}: name trajectories of this environment"
             )
         if row["role"] in players:
-            said = _said(row, agents[row["role"]].format)
-            act = players[row["role"]].take_down(Answer(row["observation"], role=row["role"]), said)
+            recorded = _said(row, agents[row["role"]].format)
+            act = players[row["role"]].take_down(Answer(row["observation"], role=row["role"]), recorded)
             episode.turns.append(_turn(row, act))
     return episode
 
 
 def _said(row: Row, reply_format: ReplyFormat) -> Act:
-    """What was said, with the action that it means in the policy's format."""
+    """The recorded reply, with the action that it means in the policy's format."""
     reply, action = row["reply"], row["action"]
     if not (row["format_valid"] and row["understood"]):
         return Mistake(reply, action, format_valid=False)

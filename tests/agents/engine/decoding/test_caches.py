@@ -1,5 +1,6 @@
 """Pages that are lost, used by two who write, or shared by those who differ would mix up what episodes have read."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +8,8 @@ from hypothesis import strategies as st
 from manyturn.agents.engine.decoding.caches import Caches
 from manyturn.agents.engine.decoding.page_pool import PAGE, CacheShape, PagePool
 from manyturn.agents.engine.decoding.row import Row
+
+pytestmark = pytest.mark.versions
 
 SHAPE = CacheShape(layers=1, heads=1, size=1, dtype=torch.float32)
 PAGES, LIMIT = 14, 5

@@ -22,6 +22,8 @@ from manyturn.agents.engine.decoding.sampling import sample
 from manyturn.agents.engine.engine import EngineError
 from manyturn.envs.contract.keys import generator
 
+pytestmark = pytest.mark.versions
+
 ENDS = frozenset({1, 2, 3})
 SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "vocab_size": 40}
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2}

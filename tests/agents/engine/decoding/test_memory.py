@@ -9,6 +9,8 @@ from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.envs.contract.options import ConfigError
 
+pytestmark = pytest.mark.versions
+
 
 def asked(language, cache_gb: float | None, **context) -> int:
     """Bytes that the engine may keep."""

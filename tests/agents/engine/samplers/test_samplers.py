@@ -30,6 +30,8 @@ from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.host_link import HostLink, HostLost, HostRefused
 from manyturn.envs.hosting.wire import encode
 
+pytestmark = pytest.mark.versions
+
 WORDS = ["north", "south", "you see a wall"]
 SAMPLING = Drawing(max_tokens=6)
 PROMPT = [5, 6, 7, 8]

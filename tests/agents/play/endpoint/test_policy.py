@@ -1,6 +1,7 @@
 """The endpoint policy against a real server on the loopback address that misbehaves in the ways endpoints do."""
 
 import asyncio
+import contextlib
 import gzip
 import time
 import tracemalloc
@@ -25,6 +26,8 @@ from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import open_seats
+
+pytestmark = pytest.mark.versions
 
 EPISODE = EpisodeKey(0, "evaluate", "test/1", 0)
 
@@ -140,22 +143,25 @@ def test_a_fault_that_passes_is_tried_again_and_one_that_stays_is_an_engine_erro
 
 
 def test_an_answer_that_comes_too_late_or_in_drips_is_given_up(server):
-    def drips(handler: BaseHTTPRequestHandler) -> tuple[int, bytes, dict[str, str]]:
-        handler.send_response(200)
-        handler.send_header("Content-Length", "1000")
-        handler.end_headers()
-        for _ in range(40):
-            handler.wfile.write(b" ")
-            time.sleep(0.05)
+    def silent(handler: BaseHTTPRequestHandler) -> tuple[int, bytes, dict[str, str]]:
+        handler.connection.recv(1)  # nothing comes, until the client hangs up
         return 0, b"", {}
 
-    for fault in (slow(2), drips):
+    def drips(handler: BaseHTTPRequestHandler) -> tuple[int, bytes, dict[str, str]]:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000000")
+        handler.end_headers()
+        with contextlib.suppress(OSError):
+            while True:
+                handler.wfile.write(b" ")
+                time.sleep(0.05)
+        return 0, b"", {}
+
+    for fault in (silent, drips):
         server.script = [fault]
-        began = time.monotonic()
-        known = answered(server, timeout=0.2, attempts=2)
+        known = answered(server, timeout=0.5, attempts=2)
         with pytest.raises(EngineError, match="no answer within"):
             ask(known)
-        assert time.monotonic() - began < 1.9
 
 
 def damaged(seed: int) -> Callable[[BaseHTTPRequestHandler], tuple[int, bytes, dict[str, str]]]:
@@ -260,9 +266,7 @@ def test_waits_grow_differ_between_episodes_and_honour_what_the_endpoint_asks(se
     assert first >= 0.3 and second >= 0.1
     server.script = [(429, b"", {"Retry-After": "3600"}), (200, completion("a"), {})]
     server.requests.clear()
-    began = time.monotonic()
     ask(policy(longest_wait=0.05))
-    assert time.monotonic() - began < 2
 
 
 def test_no_more_requests_are_under_way_than_allowed(server):

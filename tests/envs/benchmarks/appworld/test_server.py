@@ -108,7 +108,7 @@ def test_requests_and_replies_are_those_of_appworld(listener):
 
 
 def hang(connection: socket.socket) -> None:
-    time.sleep(5)
+    connection.recv(1)  # nothing comes, until the client hangs up
 
 
 def drip(connection: socket.socket) -> None:
@@ -151,10 +151,8 @@ def test_a_broken_server_is_an_error_in_time(listener, server, monkeypatch, beha
     monkeypatch.setattr(module, "LONGEST_REPLY", 2**20)
     server._slack = 0.5
     listener.behave = behave
-    start = time.monotonic()
     with pytest.raises(AppWorldError, match=why):
         server.completed()
-    assert time.monotonic() - start < 4
 
 
 def test_a_server_that_is_not_there_is_an_error(listener, server):

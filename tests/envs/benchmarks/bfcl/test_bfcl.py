@@ -3,7 +3,6 @@
 import decimal
 import importlib.util
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,8 @@ from manyturn.envs.benchmarks.bfcl.env import BFCL, MOST_STEPS
 from manyturn.envs.benchmarks.bfcl.wheel import INSTALL, KINDS, BfclMissing
 from manyturn.envs.benchmarks.bfcl.world import gold_call
 from manyturn.envs.tools.calls import call_text
+
+pytestmark = pytest.mark.versions
 
 
 @pytest.fixture(scope="module")
@@ -102,14 +103,13 @@ def test_a_function_that_is_held_back_is_told_when_it_comes(bfcl) -> None:
         ("mean", {}),
     ],
 )
+@pytest.mark.timeout(60)
 def test_no_call_hangs_or_breaks_the_episode(name: str, arguments: dict, bfcl) -> None:
     env = bfcl()
     task = next(task for task in env.tasks("test") if "MathAPI" in task.params["involved_classes"])
     env.reset(seed=0, options={"task": task.id})
-    begin = time.perf_counter()
     text, _, terminated, _, info = env.step(call_text(name, **arguments))
     assert "rror" in text and not terminated and info["understood"]
-    assert time.perf_counter() - begin < 1
 
 
 def test_a_precision_that_a_call_sets_stays_in_the_call(bfcl) -> None:

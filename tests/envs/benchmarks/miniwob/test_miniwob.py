@@ -11,6 +11,8 @@ from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.web.tab import Tab
 
+pytestmark = pytest.mark.versions
+
 pytest.importorskip("miniwob", reason="the package miniwob is not installed")
 Actions = Iterator[str]
 

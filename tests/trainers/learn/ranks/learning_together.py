@@ -21,7 +21,6 @@ from manyturn.trainers.learn.heads.head_config import HeadConfig, OwnCriticConfi
 from manyturn.trainers.learn.heads.heads import SharedHead
 from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.learn.learner.head_choice import head_of
-from manyturn.trainers.learn.learner.imitation import imitate
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
@@ -89,18 +88,18 @@ def learner(case: Case, ranks: Ranks | None, number: int) -> Learner:
         assert ranks is not None
         return Leading(ranks, number, reader.model, rank_learner(ranks, case, reader.budget, list(own)))
 
-    return Learner(built(config), config, OBJECTIVES.parse(objective), 1.0, heads, 8, share if ranks else None)
+    return Learner(built(config), config, OBJECTIVES.parse(objective).over(8), 1.0, heads, share if ranks else None)
 
 
 def steps(made: Learner, samples: list[Sample]) -> list[dict[str, Any]]:
     """Imitations, two steps, and the figures of all; between these a checkpoint, after which passes are smaller."""
     as_begun = [weights.clone() for weights in made.model.parameters()]
-    figures: list[dict[str, Any]] = [imitate(made, samples[:3], 1e-2, observed=0.3)]
+    figures: list[dict[str, Any]] = [made.imitate(samples[:3], 1e-2, observed=0.3)]
     if isinstance(made._learning, Leading):
         assert all(map(torch.equal, as_begun, made.model.parameters())), "nobody has asked for the policy yet"
     made.put_together()
     figures.append({name: float(value.double().abs().sum()) for name, value in made.model.state_dict().items()})
-    figures.append(imitate(made, samples[1:4], 1e-2, observed=0.3))
+    figures.append(made.imitate(samples[1:4], 1e-2, observed=0.3))
     made.begin_reinforcement()
     for step in range(2):
         given: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Which loss of the tokens: policy losses, one per file, with what they share: aggregation and KL estimators.
+"""Policy losses, one per file, with the parts they share: aggregation and KL estimators.
 
 Tensors are (B, L): B rows of L token positions. Importing these modules does not import torch.
 """

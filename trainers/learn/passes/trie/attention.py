@@ -33,7 +33,7 @@ _LAYOUT = "manyturn_layout"  # the argument by which a layout comes to the atten
 
 
 class Layout:
-    """Where the runs of a pass are, for the attention of every layer.
+    """Places of the runs of a pass, for the attention of every layer.
 
     Args:
         device: of the model.
@@ -51,12 +51,12 @@ class Layout:
     @staticmethod
     def _nodes(of: Sequence[np.ndarray], device: torch.device) -> torch.Tensor | None:
         """The nodes of all runs, one after the other; None if there are none."""
-        found = np.concatenate([np.empty(0, np.int64), *of])
-        return torch.from_numpy(found).to(device) if len(found) else None
+        nodes = np.concatenate([np.empty(0, np.int64), *of])
+        return torch.from_numpy(nodes).to(device) if len(nodes) else None
 
     @staticmethod
     def _mask(shared: int, length: int, device: torch.device) -> torch.Tensor | None:
-        """Which keys a run's queries see (1, 1, length, shared + length); None: as usual, or all of them."""
+        """Mask of the keys that a run's queries see (1, 1, length, shared + length); None: as usual, or all of them."""
         if not shared or length == 1:
             return None
         sees = torch.ones(length, shared + length, dtype=torch.bool, device=device)
@@ -65,14 +65,16 @@ class Layout:
     def attend(
         self, module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **others: Any
     ) -> torch.Tensor:
-        """What the nodes (1, heads, N, size) attend to: (1, N, heads, size)."""
+        """Attention output of the nodes (1, heads, N, size): (1, N, heads, size)."""
         queries = self._after(query, self._taken, self._extra)
         keys, values = (self._after(states, self._before, self._shared) for states in (key, value))
-        found = [
-            sdpa_attention_forward(module, asked, seen, said, mask, **others)[0][:, extra:]
-            for asked, seen, said, mask, extra in zip(queries, keys, values, self._masks, self._extra, strict=True)
+        outputs = [
+            sdpa_attention_forward(module, query_run, key_run, value_run, mask, **others)[0][:, extra:]
+            for query_run, key_run, value_run, mask, extra in zip(
+                queries, keys, values, self._masks, self._extra, strict=True
+            )
         ]
-        return torch.cat(found, 1)
+        return torch.cat(outputs, 1)
 
     def _after(self, states: torch.Tensor, nodes: torch.Tensor | None, sizes: list[int]) -> Sequence[torch.Tensor]:
         """The states of each run (1, heads, length, size), after those of its share of some nodes."""
@@ -84,7 +86,7 @@ class Layout:
 
 
 def tree_inputs(tree: Tree, device: torch.device) -> dict[str, Any]:
-    """What a decoder that ``attend_by_tree`` was called with takes for a pass over the nodes, a batch of one row."""
+    """Inputs of a decoder that ``attend_by_tree`` was called with for a pass over the nodes, a batch of one row."""
     ids, depth = (torch.from_numpy(numbers).to(device)[None] for numbers in (tree.ids, tree.depth))
     # A mask of four dimensions is the caller's own, and none is made; the layout says what it would.
     nothing = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)

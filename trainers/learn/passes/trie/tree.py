@@ -81,7 +81,7 @@ def in_order(rows: Sequence[np.ndarray]) -> tuple[list[int], np.ndarray]:
 
 
 def new_tokens(rows: Sequence[np.ndarray], order: Sequence[int], shared: np.ndarray, least: int | None) -> np.ndarray:
-    """How many nodes each row adds in this order (B,): all its tokens where too few are shared.
+    """The number of nodes that each row adds in this order (B,): all its tokens where too few are shared.
 
     Attending to a prefix of another row costs a copy of its keys and values, which a few tokens do not repay. A row
     that another one holds from its first token to its last adds nothing, however short it is.
@@ -92,8 +92,8 @@ def new_tokens(rows: Sequence[np.ndarray], order: Sequence[int], shared: np.ndar
     return lengths - np.where((shared >= least) | (shared == lengths), shared, 0)
 
 
-def _alike(one: np.ndarray, other: np.ndarray) -> int:
+def _alike(row: np.ndarray, other: np.ndarray) -> int:
     """With how many equal tokens two rows begin."""
-    most = min(len(one), len(other))
-    differ = np.flatnonzero(one[:most] != other[:most])
+    most = min(len(row), len(other))
+    differ = np.flatnonzero(row[:most] != other[:most])
     return int(differ[0]) if len(differ) else most

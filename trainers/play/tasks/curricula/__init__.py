@@ -1,1 +1,1 @@
-"""Which tasks a step plays: functions from a pool of tasks to numbers of tasks, one per file."""
+"""Choice of a step's tasks: functions from a pool of tasks to numbers of tasks, one per file."""

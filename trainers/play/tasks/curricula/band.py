@@ -60,12 +60,12 @@ def band(pool: TaskPool, config: BandConfig, memory: Sequence[Row] | None) -> tu
     >>> sorted(drawn)
     [0, 1, 2, 7]
     """
-    known = recalled(memory, len(pool.tasks))
+    means = recalled(memory, len(pool.tasks))
     news = {}
-    for found in pool.feedback:
-        before = known[found.number][0] if found.number in known else found.success
-        news[found.number] = [before + config.rate * (found.success - before)]
-    memory = remembered(known, news)
+    for feedback in pool.feedback:
+        before = means[feedback.number][0] if feedback.number in means else feedback.success
+        news[feedback.number] = [before + config.rate * (feedback.success - before)]
+    memory = remembered(means, news)
 
     played = {int(number) for number, _ in memory}
     inside = {int(number) for number, success in memory if config.low <= success <= config.high}

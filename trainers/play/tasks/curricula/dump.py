@@ -57,21 +57,21 @@ def dump(pool: TaskPool, config: DumpConfig, memory: Memory | None) -> tuple[Seq
 
 def taught(memory: Memory, feedback: Sequence[TaskFeedback], config: DumpConfig) -> dict[str, dict[str, Any]]:
     """The memory with what a step found."""
-    new = {label: dict(told) for label, told in memory.items()}
-    for found in feedback:
-        told = new.setdefault(arm(found.label, new), {"episodes": 0, "recent": []})
-        told["episodes"] += found.episodes
-        told["recent"] = [*told["recent"], *[found.advantage] * found.episodes][-config.window :]
+    new = {label: dict(row) for label, row in memory.items()}
+    for task in feedback:
+        row = new.setdefault(arm(task.label, new), {"episodes": 0, "recent": []})
+        row["episodes"] += task.episodes
+        row["recent"] = [*row["recent"], *[task.advantage] * task.episodes][-config.window :]
     return new
 
 
 def scores(labels: Sequence[str], memory: Memory, config: DumpConfig) -> list[float]:
     """The score of each label, divided by the temperature."""
-    total = max(1, sum(told["episodes"] for told in memory.values()))
+    total = max(1, sum(row["episodes"] for row in memory.values()))
 
     def score(label: str) -> float:
-        told = memory.get(arm(label, memory), {"episodes": 0, "recent": []})
-        mean = sum(told["recent"]) / max(1, len(told["recent"]))
-        return (mean + math.sqrt(2 * math.log(total + 1) / (told["episodes"] + 1))) / config.temperature
+        row = memory.get(arm(label, memory), {"episodes": 0, "recent": []})
+        mean = sum(row["recent"]) / max(1, len(row["recent"]))
+        return (mean + math.sqrt(2 * math.log(total + 1) / (row["episodes"] + 1))) / config.temperature
 
     return [score(label) for label in labels]

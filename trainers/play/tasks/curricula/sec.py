@@ -50,13 +50,13 @@ def sec(
     >>> sorted(drawn), memory
     ([4, 5, 6, 7], {'easy': 0.0, 'hard': 0.75})
     """
-    known = dict(memory or {})
+    values_before = dict(memory or {})
     earned = defaultdict[str, list[float]](list)
-    for found in pool.feedback:
-        earned[arm(found.label, {**known, **earned})].append(found.advantage)
+    for feedback in pool.feedback:
+        earned[arm(feedback.label, {**values_before, **earned})].append(feedback.advantage)
     for label, values in earned.items():
-        before = known.get(label, 0.0)
-        known[label] = before + config.rate * (sum(values) / len(values) - before)
+        before = values_before.get(label, 0.0)
+        values_before[label] = before + config.rate * (sum(values) / len(values) - before)
     return draw_by_label(
-        pool, lambda labels: [known.get(arm(n, known), 0.0) / config.temperature for n in labels]
-    ), known
+        pool, lambda labels: [values_before.get(arm(n, values_before), 0.0) / config.temperature for n in labels]
+    ), values_before

@@ -55,13 +55,13 @@ def spo_weights(
     >>> sorted(drawn), [[round(number, 3) for number in row] for row in memory]
     ([0, 1], [[0, 3.0, 1.0], [2, 8.48, 0.48]])
     """
-    known = recalled(memory, len(pool.tasks))
+    pair_of = recalled(memory, len(pool.tasks))
     news = {}
-    for found in pool.feedback:
-        alpha, beta = known.get(found.number, (0.5, 0.5))
-        wins = found.success * found.episodes
-        news[found.number] = [config.rho * alpha + wins, config.rho * beta + found.episodes - wins]
-    memory = remembered(known, news)
+    for feedback in pool.feedback:
+        alpha, beta = pair_of.get(feedback.number, (0.5, 0.5))
+        wins = feedback.success * feedback.episodes
+        news[feedback.number] = [config.rho * alpha + wins, config.rho * beta + feedback.episodes - wins]
+    memory = remembered(pair_of, news)
     pairs = {str(int(number)): [alpha, beta] for number, alpha, beta in memory if number not in pool.taken}
     *weights, fresh = task_weights(pairs, [*pairs, "never played"], config.exploration)
     return _draw(
@@ -69,24 +69,26 @@ def spo_weights(
     ), memory
 
 
-def _draw(pool: TaskPool, played: set[int], known: list[int], weight_N: NDArray[np.float64], fresh: float) -> list[int]:
+def _draw(
+    pool: TaskPool, played: set[int], numbers: list[int], weight_N: NDArray[np.float64], fresh: float
+) -> list[int]:
     """One task after the other, in proportion to the weights of those left, without listing those never played.
 
     Args:
         played: numbers of all tasks that are remembered.
-        known: the N of them that may be drawn.
+        numbers: the N of them that may be drawn.
         weight_N: their weights.
         fresh: weight of each task that was never played.
     """
     rng, size, without = pool.generator(), len(pool.tasks), pool.taken | played
     # Drawn one by one in proportion to their weights, things come in the order of exponential times divided by them.
-    order = np.argsort(rng.exponential(size=len(known)) / weight_N).tolist()
+    order = np.argsort(rng.exponential(size=len(numbers)) / weight_N).tolist()
     mass, unknown, drawn = float(weight_N.sum()), size - len(without), list[int]()
     while len(drawn) < pool.count and (order or unknown > 0):
         if order and (unknown <= 0 or rng.uniform() * (mass + fresh * unknown) < mass):
             place = order.pop(0)
             mass -= float(weight_N[place])
-            drawn.append(known[place])
+            drawn.append(numbers[place])
         else:
             unknown -= 1
             drawn += distinct(rng, size, 1, without.union(drawn))

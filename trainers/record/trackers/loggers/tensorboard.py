@@ -35,21 +35,21 @@ class Tensorboard(Sink):
         self._writer.flush()
 
     def turns(self, step: int, episodes: list[WatchedEpisode]) -> None:
-        for number, one in enumerate(episodes):
-            self._writer.add_text(f"turns/{number}", as_code(transcript(one)), step)
+        for number, watched in enumerate(episodes):
+            self._writer.add_text(f"turns/{number}", as_code(transcript(watched)), step)
         self._writer.flush()
 
     def close(self) -> None:
         self._writer.close()
 
 
-def transcript(one: WatchedEpisode) -> str:
+def transcript(watched: WatchedEpisode) -> str:
     """An episode to read."""
-    row = one.episode
+    row = watched.episode
     head = f"{row['task']}, member {row['member']}: {row['ending']}, return {row['return']}"
     turns = [
         f"--- turn {turn['turn']}, reward {turn['reward']:g}, advantage {turn.get('advantage')}\n"
         f"{cut(turn['observation'])}\n>>> {cut(turn['reply'])}"
-        for turn in one.turns
+        for turn in watched.turns
     ]
     return "\n".join([head, *turns])

@@ -1,0 +1,1 @@
+"""Benchmarks of credit assignment: methods, their claims, anchor similarity, gates on rewards."""

@@ -1,0 +1,54 @@
+"""Settings that comparisons of credit share: the worlds, the budget of a step, the model and its warm-up."""
+
+from pathlib import Path
+from typing import Any
+
+WORLDS_FILE = Path(__file__).resolve().with_name("worlds.py")
+EPISODES = 128  # of a step, whatever the size of a group
+
+COMMON: dict[str, Any] = {
+    "agent": {"instructions": False, "max_context": 512},
+    "sampling": {"max_tokens": 6},
+    "warmup": {
+        "episodes": 1500,
+        "noise": 0.2,
+        "max_updates": 600,
+        "until_success": 0.3,
+        "check_every": 25,
+        "check_episodes": 128,
+    },
+    "rollout": {"tasks": EPISODES // 8, "group": 8},
+    "learner": {"lr": 5e-4, "minibatch": 16, "old_logprobs": "engine"},
+    "evaluation": {"limit": 150, "repeats": 2, "every": 5, "every_limit": 64},
+    "steps": 15,
+    "checkpoint_every": 10,
+    "device": "cpu",
+    "threads": 1,
+}
+
+
+def _own(name: str) -> dict[str, Any]:
+    return {"id": f"{WORLDS_FILE}:{name}"}
+
+
+WORLDS: dict[str, dict[str, Any]] = {
+    "tempting": {"env": _own("Tempting"), "warmup": {"noise": 0.4}},
+    "long": {
+        "env": _own("Long"),
+        "warmup": {"noise": 0.4, "lr": 1e-3, "check_every": 5},
+        "learner": {"lr": 2e-4},
+    },
+    "repeated": {"env": _own("Repeated")},
+    # Only right answers are in demonstrations that succeed: imitation passes through every success at once.
+    "decisive": {
+        "env": _own("Decisive"),
+        "warmup": {"noise": 0.4, "check_every": 5, "check_episodes": 64},
+        "learner": {"lr": 4e-4},
+    },
+    "shortcut": {"env": _own("Shortcut"), "warmup": {"noise": 0.4, "check_every": 10}},
+    "manners": {
+        "env": _own("Manners"),
+        "warmup": {"noise": 0.4, "lr": 1e-3, "check_every": 5},
+        "learner": {"lr": 2e-4},
+    },
+}

@@ -1,0 +1,1 @@
+"""Shared parts of benchmarks: provenance, processes, cells of comparisons, rollouts, tables."""

@@ -1,0 +1,1 @@
+"""Benchmarks of training runs and evaluations: success, costs, suites, floors, intervals."""

@@ -1,0 +1,1 @@
+"""Benchmarks of software tasks and their grader."""

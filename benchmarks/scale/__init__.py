@@ -1,0 +1,1 @@
+"""Benchmarks of scale: open episodes, hosts, orders of training, predicted durations."""

@@ -1,0 +1,1 @@
+"""Benchmarks of speed: environments, sandboxes, servers, rollouts, credit, the learner."""

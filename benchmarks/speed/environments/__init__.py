@@ -1,0 +1,1 @@
+"""Benchmarks of environments on one core: reset, step, snapshot, memory."""

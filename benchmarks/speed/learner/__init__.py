@@ -1,0 +1,1 @@
+"""Benchmarks of the learner on a CPU: seconds and memory of an update."""

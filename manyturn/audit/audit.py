@@ -1,0 +1,87 @@
+"""The audit of credit as a function: play, estimate each turn's true effect, score methods on it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from manyturn.audit.folder import write_audit
+from manyturn.audit.methods import methods_of
+from manyturn.audit.policy import audited_policy
+from manyturn.audit.result import CreditAudit
+from manyturn.envs.contract.class_names import env_name
+from manyturn.envs.contract.options import ConfigError, unknown
+from manyturn.trainers.audit.audited_task import ANCHORS, OF_CRITIC
+from manyturn.trainers.audit.config import AuditConfig
+from manyturn.trainers.audit.journal import claim
+from manyturn.trainers.audit.run import Report, audited
+from manyturn.trainers.credit.audit.sample import OWN
+from manyturn.trainers.credit.config import CreditConfig
+
+if TYPE_CHECKING:
+    import gymnasium
+
+
+def credit_audit(
+    env: "str | type[gymnasium.Env]",
+    policy: Any = "random",
+    *,
+    methods: Sequence[str] | Mapping[str, CreditConfig] = (),
+    anchors: Sequence[str] = (OWN, *ANCHORS),
+    env_args: Mapping[str, Any] | None = None,
+    workers: int = 0,
+    out: str | os.PathLike[str] | None = None,
+    report: Report = lambda doing, done, of: None,
+    **options: Any,
+) -> CreditAudit:
+    """Score methods of credit by how far their credit follows the true effect of each turn; nothing is trained.
+
+    >>> audit = credit_audit("manyturn/Maze-v0", "expert:0.5", methods=["grpo", "gigpo"], tasks=2, group=4, steps=9000)
+    >>> [score.method for score in audit.ranked]
+    ['gigpo', 'grpo']
+
+    Args:
+        env: an id, ``FILE.py:Class`` or a class.
+        policy: ``"random"``, ``"expert"``, ``"expert:0.5"`` with half random moves, ``"FILE.py:FUNCTION"``, a function
+            of observation and info, or whatever ``manyturn evaluate`` takes that draws tokens here.
+        methods: words as ``gigpo``, ``gra+gigpo`` or ``gigpo:turn_weight=2.0``, or configurations by name; none are
+            all that are registered. Others are compared with the first.
+        anchors: kinds by which situations are told apart: environment, text, history, clock.
+        env_args: arguments of the environment's constructor.
+        workers: processes that play; 0 plays in this one. The result has the same bits.
+        out: folder for figures, plots and a page; an interrupted audit in it goes on.
+        report: is called after every task with what is done, how much of it, and how much there is.
+        options: those of ``AuditConfig``, such as ``tasks`` and ``reliability``.
+
+    Raises:
+        ValueError: there is no such environment, policy, method, anchor or option.
+        EnvError: the environment raised.
+    """
+    name, config = env_name(env), AuditConfig(**options)
+    chosen = dict(methods) if isinstance(methods, Mapping) else methods_of(methods)
+    folder = None if out is None else Path(out)
+    kinds = _other_anchors(anchors)
+    critic = any(OF_CRITIC & config.needs.keys() for config in chosen.values())
+    with audited_policy(policy, name, env_args, workers, config) as playing:
+        about = (name, dict(playing.env_args), playing.name)
+        if folder is not None:
+            _claim(folder, about, critic, config)
+        played = audited(playing.jobs(config, critic), list(playing.tasks), config, folder, report)
+    if not played.tasks:
+        raise ValueError("no task was finished in the time: raise --seconds")
+    audit = CreditAudit.of(about, config, played, chosen, kinds)
+    if folder is not None:
+        write_audit(audit, folder)
+    return audit
+
+
+def _claim(folder: Path, about: tuple[str, Mapping[str, Any], str], critic: bool, config: AuditConfig) -> None:
+    things = {"env": about[0], "env_args": about[1], "policy": about[2], "critic": critic}
+    claim(folder, {**things, "options": config.model_dump(mode="json", exclude={"seconds"})})
+
+
+def _other_anchors(anchors: Sequence[str]) -> list[str]:
+    for kind in anchors:
+        if kind not in (OWN, *ANCHORS):
+            raise ConfigError(unknown("anchor", kind, [OWN, *ANCHORS]))
+    return [kind for kind in anchors if kind != OWN]

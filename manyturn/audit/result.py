@@ -1,0 +1,143 @@
+"""The result of an audit: scores of methods and anchors, what they rest on, and all of it as JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from manyturn.trainers.audit.audited_task import audited_tasks
+from manyturn.trainers.audit.config import AuditConfig
+from manyturn.trainers.audit.run import Audited
+from manyturn.trainers.credit.audit.anchors import AnchorScore, anchor_scores
+from manyturn.trainers.credit.audit.sample import OWN, AuditSample
+from manyturn.trainers.credit.audit.scores import MethodScore, Scorer, TruthScore, score_methods
+from manyturn.trainers.credit.batch.turn_batch import FloatK
+from manyturn.trainers.credit.config import CreditConfig
+
+FORGETS = 0.1  # share of the spread of values from which an anchor is said to forget what decides
+RECURS = 0.3  # share of turns with a companion below which an anchor is said not to come back
+
+
+@dataclass(frozen=True, eq=False)
+class CreditAudit:
+    """Scores of methods on one environment and policy.
+
+    Attributes:
+        played: episodes, and continuations of their situations.
+        sample: their K turns with the true effect of each, as ``sample.effects``.
+        truth: how reliable the effects are, and how many turns matter.
+        scores: of each method by each anchor that changes its credit.
+        skipped: method -> why it could not be scored.
+        anchors: how each kind of anchor fares.
+        credits: (method, anchor) -> credit of the K turns.
+    """
+
+    env: str
+    env_args: Mapping[str, Any]
+    policy: str
+    config: AuditConfig
+    played: Audited = field(repr=False)
+    sample: AuditSample = field(repr=False)
+    truth: TruthScore
+    scores: Sequence[MethodScore]
+    skipped: Mapping[str, str]
+    anchors: Sequence[AnchorScore]
+    credits: Mapping[tuple[str, str], FloatK] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        about: tuple[str, Mapping[str, Any], str],
+        config: AuditConfig,
+        played: Audited,
+        methods: Mapping[str, CreditConfig],
+        anchors: Sequence[str],
+    ) -> "CreditAudit":
+        """Score methods on what was played.
+
+        Args:
+            about: environment, its arguments, and the policy's name.
+            anchors: kinds to compare the environment's own anchor with.
+        """
+        sample = AuditSample.of(audited_tasks(played.tasks, config.siblings, anchors))
+        scores, skipped, credits = score_methods(sample, methods)
+        truth = Scorer(sample).truth()
+        return cls(*about, config, played, sample, truth, scores, skipped, anchor_scores(sample), credits)
+
+    @property
+    def ranked(self) -> list[MethodScore]:
+        """Scores by the environment's own anchor, the highest correlation first."""
+        own = [score for score in self.scores if score.anchor == OWN]
+        return sorted(own, key=lambda score: -score.correlation.mean)
+
+    @property
+    def success(self) -> float:
+        """Share of episodes that reached the goal; NaN where that is not known."""
+        ends = [episode.success for task in self.played.tasks for episode in task.episodes]
+        return float(np.mean([bool(end) for end in ends])) if None not in ends else float("nan")
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences on the truth and on each anchor."""
+        lines = []
+        if self.played.ended == "equal returns":
+            lines.append(
+                "All continuations earned the same, so that no turn has an effect: audit another policy or task."
+            )
+        elif self.truth.reliability < self.config.reliability:
+            lines.append(
+                f"The truth's reliability is {self.truth.reliability:.2f}, below {self.config.reliability:g}: "
+                f"continuations ended by {self.played.ended}. Raise --steps before ranking by this table."
+            )
+        for score in self.anchors:
+            if score.shared < RECURS:
+                lines.append(
+                    f"By the anchor {score.anchor} only {score.shared:.0%} of turns have a companion to compare with."
+                )
+            elif score.forgotten.low > FORGETS:
+                lines.append(
+                    f"The anchor {score.anchor} forgets what decides: {score.forgotten.mean:.0%} of the spread of "
+                    "values is among turns that it takes for one situation."
+                )
+        return lines
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """All figures as JSON values."""
+        return {
+            "manyturn": version("manyturn"),
+            "env": self.env,
+            "env_args": dict(self.env_args),
+            "policy": self.policy,
+            "options": self.config.model_dump(mode="json"),
+            "played": {
+                "tasks": len(self.played.tasks),
+                "episodes": sum(len(task.episodes) for task in self.played.tasks),
+                "turns": len(self.sample.task_K),
+                "success": self.success,
+                "continuations": self.played.continuations,
+                "steps": self.played.steps,
+                "ended": self.played.ended,
+                "passes": list(self.played.passes),
+            },
+            "truth": plain(asdict(self.truth)),
+            "methods": [plain(asdict(score)) for score in self.scores],
+            "skipped": dict(self.skipped),
+            "anchors": [plain(score._asdict()) for score in self.anchors],
+            "remarks": self.remarks,
+        }
+
+
+def plain(value: Any) -> Any:
+    """Values as JSON holds them: named tuples as tables, numbers that are none as null."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, float | np.floating):
+        return round(float(value), 6) if np.isfinite(value) else None
+    return value

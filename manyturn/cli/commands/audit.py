@@ -1,0 +1,96 @@
+"""The command that audits credit."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from manyturn.terminal.env_args import EnvArgs
+
+_WORDS = Parameter(negative="", consume_multiple=True, show_default=False)
+PLAYING, EXACTNESS = (
+    Parameter(group=group) for group in map(Group.create_ordered, ("Policy and tasks", "Exactness and cost"))
+)
+
+
+def credit_audit(
+    env: str,
+    *,
+    methods: Annotated[tuple[str, ...], _WORDS] = (),
+    anchors: Annotated[tuple[str, ...], _WORDS] = (),
+    policy: Annotated[str, PLAYING] = "random",
+    env_args: Annotated[EnvArgs, PLAYING] = None,
+    split: Annotated[str | None, PLAYING] = None,
+    tasks: Annotated[int | None, PLAYING] = None,
+    group: Annotated[int | None, PLAYING] = None,
+    seed: Annotated[int | None, PLAYING] = None,
+    chance: Annotated[str | None, PLAYING] = None,
+    reward: Annotated[str | None, PLAYING] = None,
+    reliability: Annotated[float | None, EXACTNESS] = None,
+    steps: Annotated[int | None, EXACTNESS] = None,
+    seconds: Annotated[float | None, EXACTNESS] = None,
+    critic: Annotated[int | None, EXACTNESS] = None,
+    workers: Annotated[int, EXACTNESS] = 0,
+    out: Path | None = None,
+) -> None:
+    """Score methods of credit by the true effect of each turn; nothing is trained.
+
+    Groups are played, and continuations of their situations give Q(s, a) - V(s) of every turn, with its standard error.
+    docs/credit-audit.md explains every column.
+
+    Parameters
+    ----------
+    env
+        Environment: an id, or FILE.py:Class.
+    methods
+        Methods such as grpo gigpo gra+gigpo gigpo:turn_weight=2.0 advantage=gigpo+modulation=empg: advantages, reward
+        stages, modulations and recipes. Others are compared with the first. Default: all that are registered.
+    anchors
+        Kinds by which situations are told apart: environment, text, history, clock. Default: all.
+    policy
+        random, expert, expert:0.5 for an expert with half random moves, FILE.py:FUNCTION, a run's folder or a model.
+    env_args
+        Arguments of the environment's constructor as a TOML table; or one, as in --env.args.difficulty hard.
+    split
+        Split that the tasks are from. Default: train.
+    tasks
+        Tasks. Default: 24.
+    group
+        Episodes of each task. Default: 8.
+    seed
+        All randomness derives from it. Default: 0.
+    chance
+        redrawn: what is random inside an environment is drawn again in continuations, so that luck is no skill;
+        as_played: it happens as it did. Default: redrawn.
+    reward
+        return: effects are of all rewards; outcome: only of that of an episode's end, though methods see all. Default:
+        return.
+    reliability
+        Continuations are added until so much of the variance of the estimated effects is true. Default: 0.8.
+    steps
+        Steps that continuations may take, all together. Default: 2000000.
+    seconds
+        Seconds after which no further task is begun; the result then depends on the machine.
+    critic
+        Continuations of each situation that a perfect critic's values are the mean of. Default: 32.
+    workers
+        Processes that play; 0 plays in this one. The result is the same.
+    out
+        Folder for summary.json, plots and report.html, which shows every turn; an interrupted audit in it goes on.
+    """
+    from rich.console import Console
+
+    from manyturn.audit.audit import credit_audit as audit
+    from manyturn.audit.progress import AuditBar
+    from manyturn.audit.table import print_audit
+
+    names = ("split", "tasks", "group", "seed", "chance", "reward", "reliability", "steps", "seconds", "critic")
+    values = (split, tasks, group, seed, chance, reward, reliability, steps, seconds, critic)
+    options: dict[str, Any] = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    if anchors:
+        options["anchors"] = anchors
+    with AuditBar() as bar:
+        result = audit(env, policy, methods=methods, env_args=env_args, workers=workers, out=out, report=bar, **options)
+    print_audit(result, Console())
+    if out is not None:
+        print(f"{out / 'report.html'} shows every turn")

@@ -1,0 +1,66 @@
+"""Names and first sentences that hide what a thing is."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TOPS = ("manyturn", "trainers", "agents", "envs", "containers", "benchmarks", "examples")
+LINKS = ("envs", "agents", "trainers", "containers")
+RELATIVE = re.compile(r"(What|Who|Whose|Whom|Where|Whether|How|Those|Which|One that|One who)\b")
+VAGUE = {"found", "told", "said", "asked", "kept", "known", "wanted"}
+MODULES = {
+    *VAGUE,
+    "given",
+    "made",
+    "alone",
+    "longer",
+    "oddities",
+    "moment",
+    "visible",
+    "sides",
+    "utils",
+    "helpers",
+}
+
+
+def sources() -> Iterator[Path]:
+    """Python files of the project, without its tests and without what the face links to."""
+    for top in TOPS:
+        for path in sorted((ROOT / top).rglob("*.py")):
+            parts = path.relative_to(ROOT).parts
+            if not (parts[0] == "manyturn" and parts[1] in LINKS):
+                yield path
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and docstring of each module, class and function; empty for those without."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield getattr(node, "lineno", 1), ast.get_docstring(node) or ""
+
+
+def test_a_docstring_names_the_thing_first():
+    """A first line such as "What a step has" can be neither guessed nor searched for."""
+    places, count = [], 0
+    for path in sources():
+        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8"))):
+            count += bool(text)
+            if RELATIVE.match(text):
+                places.append(f"{path.relative_to(ROOT)}:{line}: {text.splitlines()[0]}")
+    assert len(places) <= count / 100, "\n".join(places)
+
+
+def test_a_name_says_what_it_holds():
+    places = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.id}"
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE
+    ]
+    assert len(places) < 60, "\n".join(places)
+
+
+def test_a_module_is_a_noun():
+    assert not [str(path.relative_to(ROOT)) for path in sources() if path.stem in MODULES]

@@ -1,0 +1,134 @@
+"""From what was played to what methods are scored on: rollouts with their columns, effects, anchors and choices.
+
+Columns that methods need come from the audit itself:
+
+- value: what a perfect critic would say, the mean of continuations that are no part of the truth;
+- contribution: reward plus that critic's value after the turn, minus that before it;
+- entropy: of the policy's actions in the situation, as its continuations began;
+- progress: what the environment reports; action: a number for each action's text.
+
+Methods that compare siblings get branches of every turn, which are continuations of the critic: each repeats the turns
+before, and what it drew from there on counts as one turn.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from manyturn.envs.contract.keys import digest
+from manyturn.trainers.audit.played import GroupEpisode, GroupTurn, PlayedTask
+from manyturn.trainers.audit.task_audit import effects_of, reach_of
+from manyturn.trainers.credit.audit.alignment import FirstActions
+from manyturn.trainers.credit.audit.sample import AuditedTask
+from manyturn.trainers.credit.audit.scores import BRANCHES
+from manyturn.trainers.credit.rollouts import Rollout
+
+ANCHORS: Mapping[str, Callable[[GroupEpisode], list[str]]] = {
+    "text": lambda episode: [digest(turn.observation) for turn in episode.turns],
+    "history": lambda episode: [
+        digest([(turn.observation, turn.action) for turn in episode.turns[:k]], episode.turns[k].observation)
+        for k in range(len(episode.turns))
+    ],
+    "clock": lambda episode: [digest(turn.anchor, k) for k, turn in enumerate(episode.turns)],
+}
+"""Kind -> the situations of an episode by it: the observation's text; all that was seen and done; the environment's
+own anchor and the turn's number."""
+OF_CRITIC = frozenset({"value", "contribution", BRANCHES})
+
+
+def audited_tasks(
+    played: Sequence[PlayedTask], siblings: int, anchors: Sequence[str] = tuple(ANCHORS)
+) -> list[AuditedTask]:
+    """The tasks with their true effects.
+
+    Args:
+        siblings: branches of each turn at most.
+        anchors: kinds to compare the environment's own anchor with.
+    """
+    reach = reach_of(played)
+    parts = list(dict.fromkeys(name for task in played for turn in task.turns for name in turn.parts))
+    actions = {action: n for n, action in enumerate(dict.fromkeys(t.action for task in played for t in task.turns))}
+    return [
+        replace(_audited(task, reach, parts, anchors, actions), branches=_branches(task, siblings)) for task in played
+    ]
+
+
+def _audited(
+    played: PlayedTask, reach: float, parts: Sequence[str], anchors: Sequence[str], actions: Mapping[str, int]
+) -> AuditedTask:
+    turns = played.turns
+    return AuditedTask(
+        rollouts=[_rollout(played, episode, parts, actions) for episode in played.episodes],
+        effects=effects_of(played, reach),
+        starts_K=np.array([turn.start for turn in turns]),
+        choices=FirstActions(
+            situations=[turn.anchor for turn in turns],
+            actions=[turn.action for turn in turns],
+            firsts=[[played.actions[first] for first in played.starts[turn.start].firsts] for turn in turns],
+            returns=[np.array(played.starts[turn.start].returns) for turn in turns],
+        ),
+        anchors={kind: [one for episode in played.episodes for one in ANCHORS[kind](episode)] for kind in anchors},
+    )
+
+
+def _rollout(played: PlayedTask, episode: GroupEpisode, parts: Sequence[str], actions: Mapping[str, int]) -> Rollout:
+    turns = episode.turns
+    columns: dict[str, list[float]] = {"action": [float(actions[turn.action]) for turn in turns]}
+    token_columns = dict[str, list[list[float]]]()
+    if all(turn.progress is not None for turn in played.turns):
+        columns["progress"] = [float(turn.progress or 0.0) for turn in turns]
+    if any(start.critic for start in played.starts):
+        columns["contribution"] = [_contribution(played, turns, k) for k in range(len(turns))]
+        token_columns["value"] = [[_value(played, turn.start)] * turn.tokens for turn in turns]
+    token_columns["entropy"] = [[_entropy(played, turn.start)] * turn.tokens for turn in turns]
+    return Rollout(
+        group=played.task,
+        rewards={name: [turn.parts.get(name, 0.0) for turn in turns] for name in parts},
+        tokens=[turn.tokens for turn in turns],
+        anchors=[turn.anchor for turn in turns],
+        anchor_texts=[turn.anchor_text for turn in turns],
+        format_valid=[turn.format_valid for turn in turns],
+        understood=[turn.understood for turn in turns],
+        truncated=episode.truncated,
+        columns=columns,
+        token_columns=token_columns,
+    )
+
+
+def _branches(played: PlayedTask, siblings: int) -> list[Rollout]:
+    """The episodes, and then the branches of each of their turns; nothing where no critic has played."""
+    if not any(start.critic for start in played.starts):
+        return []
+
+    def rollout(rewards: Sequence[float], drawers: Sequence[int]) -> Rollout:
+        return Rollout(group=played.task, rewards=rewards, columns={BRANCHES: [float(one) for one in drawers]})
+
+    own, branches, drawn = list[Rollout](), list[Rollout](), len(played.episodes)
+    for member, episode in enumerate(played.episodes):
+        rewards = [turn.reward for turn in episode.turns]
+        own.append(rollout(rewards, [member] * len(rewards)))
+        for k, turn in enumerate(episode.turns):
+            # Members of a group begin alike, so that their first turns are siblings already.
+            for total in played.starts[turn.start].critic[: siblings if k or not member else 0]:
+                branches.append(rollout([*rewards[:k], total], [*[member] * k, drawn]))
+                drawn += 1
+    return [*own, *branches]
+
+
+def _value(played: PlayedTask, start: int) -> float:
+    return math.fsum(played.starts[start].critic) / len(played.starts[start].critic)
+
+
+def _contribution(played: PlayedTask, turns: Sequence[GroupTurn], k: int) -> float:
+    """Reward and value after a turn, minus the value before it, as the critic sees them."""
+    later = _value(played, turns[k + 1].start) if k + 1 < len(turns) else 0.0
+    return turns[k].reward + later - _value(played, turns[k].start)
+
+
+def _entropy(played: PlayedTask, start: int) -> float:
+    """Entropy in nats of the first actions of the continuations."""
+    firsts = played.starts[start].firsts
+    return -sum(n / len(firsts) * math.log(n / len(firsts)) for n in Counter(firsts).values())
