@@ -14,7 +14,7 @@ class Parsed(NamedTuple):
     format_valid: bool
 
 
-class Reading(NamedTuple):
+class ReplyReading(NamedTuple):
     """A reply that was read.
 
     Attributes:
@@ -43,7 +43,7 @@ class ReplyFormat(abc.ABC):
     def hint(self) -> str:
         """The line about the format in the agent's instructions."""
 
-    def read(self, reply: str, *, opened: bool = False) -> Reading:
+    def read(self, reply: str, *, opened: bool = False) -> ReplyReading:
         """Take a reply's reasoning off, and read the action from the rest.
 
         Args:
@@ -51,8 +51,8 @@ class ReplyFormat(abc.ABC):
         """
         reasoning, text = split_reasoning(reply, opened=opened)
         if reasoning and not text.strip():
-            return Reading(reasoning, "", format_valid=False)
-        return Reading(reasoning, *self.parse(text))
+            return ReplyReading(reasoning, "", format_valid=False)
+        return ReplyReading(reasoning, *self.parse(text))
 
     @abc.abstractmethod
     def parse(self, text: str) -> Parsed:

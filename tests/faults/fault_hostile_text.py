@@ -18,8 +18,8 @@ from manyturn.agents.engine.engine import Capabilities, Engine, Reply, Sampling
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.endpoint.options import EndpointSampling
+from manyturn.agents.play.endpoint.policy import EndpointRequest as Asking
 from manyturn.agents.play.endpoint.policy import OpenAIPolicy
-from manyturn.agents.play.endpoint.policy import Request as Asking
 from manyturn.agents.records.episode_rows import Row, read_episodes, read_turns
 from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
 from manyturn.agents.text.formats.tagged import Tagged, TaggedConfig

@@ -27,7 +27,7 @@ from manyturn.envs.tools.told import taken_out
 from manyturn.envs.tools.tool import Schema
 
 
-class Request(NamedTuple):
+class EndpointRequest(NamedTuple):
     """One request: the conversation, tools that the model may call, and the longest reply; None: as sampling says."""
 
     messages: list[Message]
@@ -99,7 +99,7 @@ class OpenAIPolicy:
             )
         return OpenAIPlayer(self, key, self.config.system_text(rules), tools)
 
-    async def complete(self, request: Request, key: EpisodeKey, turn: int) -> Completion:
+    async def complete(self, request: EndpointRequest, key: EpisodeKey, turn: int) -> Completion:
         """The endpoint's reply.
 
         Raises:
@@ -142,7 +142,7 @@ class OpenAIPlayer:
         self._check_room(conversation.last)
         view, longest = policy.config.view(step), self._longest()
         messages = conversation.messages(view)
-        reply = await policy.complete(Request(messages, self._tools, longest), self._key, turn)
+        reply = await policy.complete(EndpointRequest(messages, self._tools, longest), self._key, turn)
         if reply.counted is not None and reply.counted.reply >= longest:  # some servers call it tool_calls or stop
             reply = reply._replace(cut=True)
         self.replies.append(reply)

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.learn.ranks.group import RANKS_DRAIN_SECONDS, Ranks, started_ranks
-from manyturn.trainers.recipe.changes import shown
 from manyturn.trainers.recipe.config import RunConfig, located
 from manyturn.trainers.record.checkpoint import (
     CheckpointError,
@@ -27,7 +26,7 @@ from manyturn.trainers.record.checkpoint import (
     read_state,
     version_notice,
 )
-from manyturn.trainers.record.config_edits import edits_since, plain
+from manyturn.trainers.record.config_edits import edits_since, plain, refuse_edits
 from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.peak_memory import peak_memory
 from manyturn.trainers.record.run_folder import RunFolder
@@ -118,7 +117,7 @@ def _start(folder: RunFolder, config: RunConfig | None, steps: int | None, *, ac
         settings = lengthened(settings, steps, checkpoint)
     edits = edits_since(checkpoint, settings)
     if not accept_config:
-        _refuse_edits(folder.path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
+        refuse_edits(folder.path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
     return _Start(settings, checkpoint, edits)
 
 
@@ -296,11 +295,3 @@ def _newest(folder: RunFolder) -> Path | None:
     for problem in problems:
         print(f"skipped a damaged checkpoint: {problem}", file=sys.stderr)
     return checkpoint
-
-
-def _refuse_edits(path: Path, checkpoint: Path | None, edits: Mapping[str, tuple[Any, Any]]) -> None:
-    if edits:
-        raise ConfigError(
-            f"{path}/config.toml was edited since {checkpoint}: {shown(edits)}; take the edit back, or accept it "
-            f"with manyturn train --resume {path} --accept-config"
-        )
