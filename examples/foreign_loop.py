@@ -34,7 +34,7 @@ def play(env, table: dict[str, np.ndarray], task: str, rng: np.random.Generator)
 
 
 def credited(group: list[list[Turn]], config: mc.CreditConfig) -> mc.Credit:
-    """What the library wants to know of a group: the task, and of each turn the reward and the situation."""
+    """Credit of a group: the library needs the task, and the reward and situation of each turn."""
     return mc.credit_rollouts(
         [
             mc.Rollout(group="the maze", rewards=[turn[3] for turn in turns], anchors=[turn[0] for turn in turns])

@@ -31,7 +31,7 @@ LEARNING_RATE, MAX_NORM, MAX_TOKENS = 5e-4, 1.0, 8
 
 @dataclass
 class Turn:
-    """What was seen, said and earned at a turn; ``span`` is where the reply stands among the episode's tokens."""
+    """A turn: its situation, its reward, and the place of its reply among the episode's tokens."""
 
     anchor: str
     reward: float

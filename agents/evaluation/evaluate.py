@@ -208,6 +208,7 @@ def _about(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]
         "agent": None if agent is None else agent.model_dump(mode="json"),
         "sampling": None if sampling is None else sampling.model_dump(mode="json"),
         "endpoint": getattr(policy, "where", None),
+        "priced": getattr(policy, "priced", False),
         "max_turns": plan.max_turns,
     }
 

@@ -16,8 +16,8 @@ def remarks(summary: Mapping[str, Any], *, invalid_explained: bool = False) -> l
         summary: as ``summarise`` makes it.
         invalid_explained: say nothing about invalid replies, since another remark does.
     """
-    invalid = () if invalid_explained else _invalid(summary)
-    return [*_tampered(summary), *_limited(summary), *_cut(summary), *invalid, *_nothing_to_choose(summary)]
+    unpriced = _unpriced(summary)
+    return [*_tampered(summary), *_limited(summary), *_faults(summary, invalid_explained), *unpriced, *_floor(summary)]
 
 
 def _tampered(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -35,11 +35,42 @@ def is_limited(summary: Mapping[str, Any]) -> bool:
     return bool((summary.get("agent") or {}).get("only_admissible"))
 
 
-def _cut(summary: Mapping[str, Any]) -> Iterator[str]:
-    if summary["cut_reply_rate"]:
-        limit = (summary["sampling"] or {}).get("max_tokens")
-        at = "their limit of tokens" if limit is None else f"sampling.max_tokens = {limit}"
-        yield f"{summary['cut_reply_rate']:.1%} of the replies were cut at {at}: give --sampling.max-tokens more"
+def _faults(summary: Mapping[str, Any], explained: bool) -> Iterator[str]:
+    """One line on the replies that meant nothing: the causes, the most frequent first."""
+    rates = dict(summary["fault_rates"]) | {"cut": summary["cut_reply_rate"] or 0.0}
+    broken = 0.0 if explained else rates.pop("format", 0.0)
+    clauses = sorted(
+        ((rate, _clause(cause, rate, summary)) for cause, rate in rates.items() if cause in _CLAUSES), key=_rate
+    )
+    lines = [clause for rate, clause in clauses if rate]
+    if not explained and (not clauses or broken >= clauses[0][0]):
+        lines = [*_invalid(summary), *lines]
+    if lines:
+        yield "; ".join(lines)
+
+
+def _rate(clause: tuple[float, str]) -> float:
+    return -clause[0]
+
+
+_CLAUSES = {
+    "cut": "were cut at {limit}: give --sampling.max-tokens more",
+    "filtered": "were withheld by the server's content filter",
+    "refused": "were refusals of the model",
+    "empty": "were empty: the server sent no words",
+    "arguments": "called a tool with arguments that cannot be read: try another --agent.format, or a stronger model",
+}
+
+
+def _clause(cause: str, rate: float, summary: Mapping[str, Any]) -> str:
+    longest = (summary["sampling"] or {}).get("max_tokens")
+    limit = "their limit of tokens" if longest is None else f"sampling.max_tokens = {longest}"
+    return f"{rate:.1%} of the replies {_CLAUSES[cause].format(limit=limit)}"
+
+
+def _unpriced(summary: Mapping[str, Any]) -> Iterator[str]:
+    if summary["priced"] and summary["cost"]["total"] is None:
+        yield "cost unknown: prices were given, and the server reports no tokens"
 
 
 def _invalid(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -91,7 +122,7 @@ def _form(form: Mapping[str, Any]) -> str:
     return f"the tags <{form['tag']}>" if "tag" in form else f"the form of agent.format {form['name']}"
 
 
-def _nothing_to_choose(summary: Mapping[str, Any]) -> Iterator[str]:
+def _floor(summary: Mapping[str, Any]) -> Iterator[str]:
     if summary["policy"] == "random" and summary["choices"] is None:
         yield (
             "random had nothing to choose from: the environment lists no admissible commands, so it said random "

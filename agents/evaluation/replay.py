@@ -40,7 +40,9 @@ class Replay:
 
         actions: dict[tuple[str, int], list[str]] = {}
         for row in read_turns(table_in(folder, "turns")):
-            actions.setdefault((row["task"], row["member"]), []).append(row["action"])
+            episode = actions.setdefault((row["task"], row["member"]), [])
+            if row["fault"] != "cut":  # the environment was not asked
+                episode.append(row["action"])
         return cls(actions, str(folder))
 
     def player(self, key: EpisodeKey, instructions: str) -> Player:

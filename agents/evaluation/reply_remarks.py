@@ -37,21 +37,13 @@ def reply_remarks(episodes: Sequence[Row], turns: Sequence[Row], agent: Mapping[
 
 
 def _thinking(turns: Sequence[Row], form: Mapping[str, Any], least: float) -> Iterator[str]:
-    """Reasoning in the text: it is a part of the action in free text, and elsewhere may replace it."""
-
-    def is_lost(row: Row) -> bool:
-        return "<think>" in row["action"] and not (row["format_valid"] and row["understood"]) and not row["cut"]
-
-    share = _share(turns, is_lost)
-    if share < least or form.get("think", False):
-        return
-    if form["name"] == "free_text":
-        fix = "free_text plays it as a part of the action: give --agent.format tagged --agent.format.think true"
-    elif "think" in form:
-        fix = "they give no action in the form that was asked for: --agent.format.think true asks for both"
-    else:
-        return
-    yield f"{share:.1%} of the replies reason in <think> tags and are invalid; {fix}"
+    """Reasoning that is followed by no action in the reply format."""
+    share = _share(turns, lambda row: bool(row["reasoning"]) and row["fault"] == "format")
+    if share >= least and form.get("think") is False:
+        yield (
+            f"{share:.1%} of the replies reason and give no action in the form that was asked for: "
+            "--agent.format.think true asks for both"
+        )
 
 
 def _calls_as_text(turns: Sequence[Row], form: Mapping[str, Any], least: float) -> Iterator[str]:

@@ -11,10 +11,10 @@ from manyturn.agents.records.episode_rows import Row
 from manyturn.agents.tokens.usage import NOTHING, Spent
 from manyturn.envs.contract.turn import OUTCOME
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 ABOUT = (
     *("env", "args", "wrappers", "user", "split", "panel", "repeats", "seed", "max_turns"),
-    *("policy", "agent", "sampling", "endpoint"),
+    *("policy", "agent", "sampling", "endpoint", "priced"),
 )
 _ERRORS = frozenset(ending.value for ending in Ending if ending.is_error)
 
@@ -87,6 +87,7 @@ def replies_of(scored: Sequence[Row]) -> dict[str, Any]:
         "broken_format_rate": _share(sum(row["broken_formats"] for row in scored), turns),
         "not_understood_rate": _share(sum(row["not_understood"] for row in scored), turns),
         "cut_reply_rate": _cut(scored),
+        "fault_rates": _fault_rates(scored, turns),
     }
 
 
@@ -179,6 +180,14 @@ def _cut(scored: Sequence[Row]) -> float | None:
     """Share of the replies that ended at their limit of tokens, of those where that is known."""
     counted = [row for row in scored if row["cut_replies"] is not None]
     return _share(sum(row["cut_replies"] for row in counted), sum(row["turns"] for row in counted))
+
+
+def _fault_rates(scored: Sequence[Row], turns: int) -> dict[str, float]:
+    """Cause -> share of the replies that meant nothing because of it, the most frequent first."""
+    counts = Counter[str]()
+    for row in scored:
+        counts.update({cause: int(count) for cause, count in (row["faults"] or {}).items()})
+    return {cause: count / turns for cause, count in counts.most_common()}
 
 
 def _each(total: float | None, count: int) -> float | None:

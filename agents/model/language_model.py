@@ -26,7 +26,7 @@ from transformers import (
 )
 
 from manyturn.agents.model.model_config import ModelError
-from manyturn.agents.model.torch_models import move, on_host, output_head
+from manyturn.agents.model.torch_models import move, on_host, output_head, without_peft_warning
 from manyturn.agents.text.template import ChatTemplate
 
 _TEMPLATE_SECONDS = 10.0  # for a template that takes milliseconds
@@ -253,7 +253,8 @@ def _weights(path: str, dtype: torch.dtype) -> PreTrainedModel:
     base = json.loads(adapters.read_text())["base_model_name_or_path"]
     check_layers(Path(base))
     model = AutoModelForCausalLM.from_pretrained(base, dtype=dtype, trust_remote_code=False, use_safetensors=True)
-    return PeftModel.from_pretrained(model, path).merge_and_unload()
+    with without_peft_warning():
+        return PeftModel.from_pretrained(model, path).merge_and_unload()
 
 
 @torch.inference_mode()

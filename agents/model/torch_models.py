@@ -1,11 +1,21 @@
 """Typed access to models of transformers: output head, layers, and copies of weights."""
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
+
+
+@contextmanager
+def without_peft_warning() -> Iterator[None]:
+    """Ignore the warning that peft causes by reading a name that transformers 5.23 has deprecated."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
+        yield
 
 
 def output_head(model: "PreTrainedModel") -> "torch.nn.Linear":

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 
 from manyturn.agents.engine.engine import Engine, EngineRefused, Reply, Sampling
 from manyturn.agents.engine.reply_check import Checked
-from manyturn.agents.play.episode import Act, ContextFull, Policy
+from manyturn.agents.play.episode import Act, ContextFull, Cut, Policy, TokensSpent
 from manyturn.agents.play.scripted import Mistake
 from manyturn.agents.text.choices import Allowed, Choices, NoChoice, ReplyChoices
 from manyturn.agents.text.context import CONTEXTS, Memory
@@ -47,6 +47,15 @@ class AgentConfig(Options):
     max_context: int = Field(default=2048, ge=16)
     """Longest prompt and reply together, in tokens; an episode that outgrows it is truncated."""
 
+    max_episode_tokens: int | None = Field(default=None, ge=1)
+    """Most tokens of all replies of an episode together; an episode that has used them up is truncated."""
+    reasoning: Literal["keep", "strip"] = "keep"
+    """Reasoning of earlier turns in the history: keep shows replies as they were, strip leaves it out, as many models'
+    own templates do; the prompt is then computed anew at each turn."""
+    cut: Literal["tell", "end"] = "tell"
+    """A reply cut at its limit of tokens never acts: tell shows the policy a line about it and asks again, which uses
+    up a turn; end truncates the episode."""
+
     @field_validator("instructions", mode="before")
     @classmethod
     def _no_text(cls, value: Any) -> Any:
@@ -62,7 +71,12 @@ class AgentConfig(Options):
     @property
     def room(self) -> int | None:
         """Tokens of all prompts and replies of an episode together; None where the context drops some of its past."""
-        return self.max_context if CONTEXTS.apply(self.context).appends else None
+        return self.max_context if self.appends else None
+
+    @property
+    def appends(self) -> bool:
+        """True if each prompt begins with the prompt and the reply before it."""
+        return CONTEXTS.apply(self.context).appends and self.reasoning == "keep"
 
     def system_text(self, instructions: str) -> str:
         """The text that the agent is given once."""
@@ -104,6 +118,22 @@ class AgentConfig(Options):
                 f"agent.format = {self.format.name} is for endpoints, openai:MODEL: set agent.format to tool_call"
             )
 
+    def cut_of(self, usage: Usage) -> Cut | None:
+        """The cut of a reply, if its usage says that it was cut."""
+        return Cut(usage.reply_tokens or 0, ends=self.cut == "end") if usage.cut else None
+
+    def tokens_left(self, spent: int, longest: int) -> int:
+        """Most tokens of the next reply, ``longest`` unless the episode has fewer left. Raises TokensSpent for none.
+
+        Args:
+            spent: reply tokens of the episode so far.
+        """
+        if self.max_episode_tokens is None:
+            return longest
+        if spent >= self.max_episode_tokens:
+            raise TokensSpent(f"{spent} reply tokens use up agent.max_episode_tokens = {self.max_episode_tokens}")
+        return min(longest, self.max_episode_tokens - spent)
+
     def view(self, step: Answer) -> str:
         """The text that the agent reads at a turn."""
         if self.show_admissible and step.admissible:
@@ -136,7 +166,10 @@ class Agent:
         self.format, self.context = config.reply_format, CONTEXTS.apply(config.context)
         if config.template_system == "remove":
             template = template.without_own_system()
-        self.context.check(template)
+        if config.reasoning == "strip":
+            template = template.without_reasoning()
+        else:
+            self.context.check(template)
         self.config, self.template, self.sampling, self.name = config, template, sampling, name
         self.engine = Checked(engine, template)
         self._commands = ReplyChoices(self.format, template) if config.only_admissible else None
@@ -166,15 +199,18 @@ class Memories(dict[str, Memory]):
 
     def __missing__(self, role: str) -> Memory:
         policy = self._policy
-        self[role] = policy.context.start(policy.template, policy.config.system_text(self._instructions))
+        start = policy.context.start if policy.config.reasoning == "keep" else policy.context.rendered
+        self[role] = start(policy.template, policy.config.system_text(self._instructions))
         return self[role]
 
 
 class AgentPlayer:
     """The policy within one episode, for every agent that it plays."""
 
-    def __init__(self, agent: Agent, key: EpisodeKey, instructions: str, ledger: Ledger):
-        self._agent, self._key = agent, key
+    def __init__(
+        self, agent: Agent, key: EpisodeKey, instructions: str, ledger: Ledger, sampling: Sampling | None = None
+    ):
+        self._agent, self._key, self._sampling = agent, key, sampling or agent.sampling
         self._memories = Memories(agent, instructions)
         self.ledger = ledger
         agent.engine.open(key)
@@ -188,12 +224,19 @@ class AgentPlayer:
                 f"agent.max_context = {agent.config.max_context}"
             )
         choices = self.choices(step, seat)
+        spent = sum(span.end - span.start for span in self.ledger.spans if span.version >= 0)
+        longest = agent.config.tokens_left(spent, agent.sampling.max_tokens)
+        sampling = self._sampling
+        if longest < sampling.max_tokens:
+            if choices is not None and choices.longest > longest:
+                raise TokensSpent(f"{longest} tokens are left, and a command takes {choices.longest}")
+            sampling = sampling.model_copy(update={"max_tokens": longest})
         if choices is not None and choices.longest > agent.sampling.max_tokens:
             raise EngineRefused(
                 f"an admissible command takes {choices.longest} tokens as a reply, more than sampling.max_tokens = "
                 f"{agent.sampling.max_tokens}: give --sampling.max-tokens {choices.longest}"
             )
-        reply = await agent.engine.generate(self._key, len(self.ledger.spans), prompt, agent.sampling, choices)
+        reply = await agent.engine.generate(self._key, len(self.ledger.spans), prompt, sampling, choices)
         return self.take_down(step, prompt, reply, choices)
 
     def choices(self, step: Answer, seat: Seat) -> Choices | None:
@@ -217,9 +260,19 @@ class AgentPlayer:
         allowed = _allowed(choices, reply.ids, text)
         self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.role, allowed)
         self._memories[step.role].add_reply(prompt, reply.ids, text)
-        action, format_valid = agent.format.parse(text)
+        reading = agent.format.read(text, opened=agent.template.opens_reasoning)
         usage = Usage(len(prompt), len(reply.ids), cut=reply.finish == "length")
-        return Act(text, action, format_valid, agent.template.pieces(reply.ids), usage)
+        fault = None if reading.format_valid else "format" if text.strip() else "empty"
+        return Act(
+            text,
+            reading.action,
+            reading.format_valid,
+            agent.template.pieces(reply.ids),
+            usage,
+            reading.reasoning,
+            None if choices is not None else agent.config.cut_of(usage),
+            fault,
+        )
 
     def leave(self) -> None:
         self._agent.engine.close(self._key)
@@ -290,11 +343,13 @@ class Transcript:
         """
         prompt = self._memories[step.role].prompt(self._config.view(step))
         wrong = isinstance(act, Mistake)
-        as_it_is = self._format.parse(act.reply) == (act.action, True)
+        read = self._format.read(act.reply)
+        as_it_is = (read.action, read.format_valid) == (act.action, True)
+        reasoning = read.reasoning if as_it_is else ""
         text, action, format_valid = act.reply if as_it_is else self._format.render(act.action), act.action, True
         if wrong:
             text = self._format.render(act.action) if act.format_valid else act.reply
-            action, format_valid = self._format.parse(text)
+            reasoning, action, format_valid = self._format.read(text)
         ids = self._template.reply(text)
         if len(prompt) + len(ids) > self._config.max_context:
             raise ContextFull(
@@ -306,4 +361,4 @@ class Transcript:
         self.ledger.record(prompt, ids, [0.0] * len(ids), version, role=step.role, allowed=allowed)
         self._memories[step.role].add_reply(prompt, ids, text)
         usage = Usage(len(prompt), len(ids), cut=False)
-        return Act(text, action, format_valid, pieces=self._template.pieces(ids), usage=usage)
+        return Act(text, action, format_valid, self._template.pieces(ids), usage, reasoning)

@@ -77,7 +77,8 @@ class _Lanes:
         patience: Patience,
     ):
         self._seats, self._policy, self._plan = seats, policy, plan
-        self._max_turns, self._patience = max_turns, patience
+        # A cut reply does not reach the environment and still uses up a turn of its limit.
+        self._max_turns, self._patience = min(max_turns, seats.facts.max_turns or max_turns), patience
         self.breaker: Breaker | None = None
         self.on_episode: Callable[[Episode], None] | None = None
         self._done: list[Episode | None] = [None] * len(plan)

@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
@@ -34,8 +34,44 @@ class Ending(StrEnum):
         return self in (Ending.ENV_ERROR, Ending.INFRA_ERROR, Ending.CANCELLED)
 
 
-class ContextFull(RuntimeError):
-    """The prompt has outgrown what the policy can read; the episode is truncated, not failed."""
+class LimitReached(RuntimeError):
+    """A limit of the policy's ends the episode, which is truncated, not failed.
+
+    Attributes:
+        cause: the limit.
+    """
+
+    cause = ""
+
+
+class ContextFull(LimitReached):
+    """The prompt has outgrown what the policy can read."""
+
+    cause = "context"
+
+
+class TokensSpent(LimitReached):
+    """The episode has used up its tokens."""
+
+    cause = "tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A reply that used all of its tokens; no part of it is an action.
+
+    Attributes:
+        tokens: at which it was cut.
+        ends: end the episode; else the policy is shown a line about it, and answers again.
+    """
+
+    tokens: int
+    ends: bool = False
+
+    @property
+    def notice(self) -> str:
+        """The line that the policy is shown."""
+        return f"Your reply was cut at {self.tokens} tokens; nothing was done."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +84,9 @@ class Act:
         format_valid: whether the reply format found an action in it.
         pieces: the reply token by token; empty for policies without tokens.
         usage: what the reply took, if it was counted.
+        reasoning: of the reply, which is no part of the action.
+        cut: set if the reply used all of its tokens. The environment is not asked then.
+        fault: why the reply means nothing, by one of ``FAULTS``; None if it means something.
     """
 
     reply: str
@@ -55,6 +94,14 @@ class Act:
     format_valid: bool = True
     pieces: tuple[str, ...] = ()
     usage: Usage | None = None
+    reasoning: str = ""
+    cut: Cut | None = None
+    fault: str | None = None
+
+
+FAULTS = ("cut", "filtered", "refused", "empty", "arguments", "format")
+"""Why a reply means nothing: it used all its tokens, its server withheld it, its model declined, it had no words, its
+call's arguments cannot be read, or it is not in the reply format."""
 
 
 class Player(Protocol):
@@ -123,6 +170,8 @@ class TurnRecord:
         usage: what the reply took, if it was counted.
         choices: how many admissible commands there were, if the environment lists them.
         anchor_text: the situation in which the policy acted as text, if there is one.
+        reasoning: of the reply.
+        fault: why the reply meant nothing, by one of ``FAULTS``; None if it meant something.
     """
 
     observation: str
@@ -140,6 +189,8 @@ class TurnRecord:
     usage: Usage | None = None
     choices: int | None = None
     anchor_text: str | None = None
+    reasoning: str = ""
+    fault: str | None = None
 
     @property
     def valid(self) -> bool:
@@ -154,7 +205,7 @@ class Episode:
     Attributes:
         turns: K turns.
         ending: how it ended; errors are not failures and have no return.
-        cause: the limit that truncated it ("turns" or "context"), or the error's text, after how many attempts
+        cause: the limit that truncated it (turns, context, tokens, cut), or the error's text, after how many attempts
             were made.
         success: whether the goal was reached; None after an error, and where it is not known.
         last: the final observation.
@@ -205,17 +256,22 @@ async def play(
     try:
         step = await seat.reset(task, key.reset_seed())
         episode.answer = step.answer
-        while not step.ended and len(episode.turns) < max_turns:
-            step = await _turn(episode, player, seat, step)
+        seen, cut = step, None
+        while not (step.ended or (cut and cut.ends)) and len(episode.turns) < max_turns:
+            # A cut reply does not reach the environment, which stands where it stood.
+            step, cut = await _turn(episode, player, seat, step)
+            seen = seen if cut else step
+            if cut:
+                step = seen._replace(observation=f"{cut.notice}\n\n{seen.observation}")
         ended = Ending.TAMPERED if step.measures.get(Ending.TAMPERED) else Ending.COMPLETED
         episode.ending = ended if step.terminated else Ending.TRUNCATED
-        episode.cause = "" if step.terminated else "turns"
+        episode.cause = "" if step.terminated else "cut" if cut and cut.ends else "turns"
         episode.success = step.success if step.ended or math.isnan(episode.outcome) else False
         episode.last, episode.measures = step.observation, dict(step.measures)
         if not step.terminated and isinstance(player, Onlooker):
             player.look(step)
-    except ContextFull as full:
-        episode.ending, episode.cause, episode.success = Ending.TRUNCATED, "context", False
+    except LimitReached as full:
+        episode.ending, episode.cause, episode.success = Ending.TRUNCATED, full.cause, False
         episode.last = str(full)
     except EnvError as error:
         show_if_debugging(error)
@@ -237,11 +293,16 @@ async def play(
 
 async def _turn(
     episode: Episode, player: Player, seat: Seat, step: Answer, clock: Callable[[], float] = time.perf_counter
-) -> Answer:
+) -> tuple[Answer, Cut | None]:
     began = clock()
     act = await player.act(step, seat)
     replied = clock()
-    after = await seat.step(act.action)
+    # The one place that decides whether a reply acts.
+    if act.cut is None:
+        after = await seat.step(act.action)
+    else:
+        act = replace(act, action="", format_valid=False, fault="cut")
+        after = step._replace(reward=0.0, parts={}, format_valid=False, understood=False)
     episode.turns.append(
         TurnRecord(
             observation=step.observation,
@@ -259,6 +320,8 @@ async def _turn(
             usage=act.usage,
             choices=None if step.admissible is None else len(step.admissible),
             anchor_text=step.anchor_text,
+            reasoning=act.reasoning,
+            fault=act.fault,
         )
     )
-    return after
+    return after, act.cut

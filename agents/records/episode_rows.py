@@ -1,5 +1,6 @@
 """Tables of what was played: a row an episode, a row a turn, with a fixed schema."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from manyturn.agents.play.episode import Episode, TurnRecord
 from manyturn.agents.records.tables import Kind, RecordsError, Row, Schema, open_table, write_table
 from manyturn.agents.tokens.usage import Spent, Usage
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 _TEXT: Kind = "text"
 _INT: Kind = "int"
@@ -47,6 +48,7 @@ EPISODES = Schema(
         "cut_replies": _INT,  # replies that ended at their limit of tokens; null where that is not known
         "invalid_actions": _INT,  # turns whose format was broken, or whose action was not understood
         "broken_formats": _INT,
+        "faults": _FIGURES,  # how many replies meant nothing, by cause
         "not_understood": _INT,
         "choices": _FLOAT,  # mean number of admissible commands, over the turns that list them; null if none does
         "parts": _FIGURES,  # sum of each reward part over the turns; null where it is no finite number
@@ -67,7 +69,9 @@ _TURN_FIELDS: dict[str, Kind] = {
     "role": _TEXT,  # who acted
     "observation": _TEXT,
     "reply": _TEXT,
-    "action": _TEXT,
+    "reasoning": _TEXT,  # of the reply, or next to it in a server's answer; empty without any
+    "action": _TEXT,  # empty where the reply was cut: then the environment was not asked
+    "fault": _TEXT,  # why the reply meant nothing: cut, filtered, refused, empty, arguments or format; else null
     "format_valid": _FLAG,  # an action could be read from the reply
     "understood": _FLAG,  # the action meant something to the environment
     "reward": _FLOAT,
@@ -89,7 +93,7 @@ _TURN_FIELDS: dict[str, Kind] = {
     "seconds_env": _FLOAT,
 }
 _OF_TOKENS = ("logprob_mean", "tokens", "logprobs", "entropies", "policy_version")
-_TURN_NULLABLE = ("progress", "return_to_go", "choices", *Usage._fields, *_OF_TOKENS)
+_TURN_NULLABLE = ("fault", "progress", "return_to_go", "choices", *Usage._fields, *_OF_TOKENS)
 
 
 def turn_schema(extra: Iterable[str] = ()) -> Schema:
@@ -177,6 +181,7 @@ def _episode_row(episode: Episode) -> Row:
         "computed_tokens": None if ledger is None else ledger.computed_tokens,
         "invalid_actions": sum(not turn.valid for turn in turns),
         "broken_formats": sum(not turn.format_valid for turn in turns),
+        "faults": dict(Counter(turn.fault for turn in turns if turn.fault is not None)),
         "not_understood": sum(not turn.understood for turn in turns),
         "choices": sum(choices) / len(choices) if choices else None,
         "parts": part_sums(turns),
@@ -222,7 +227,9 @@ def _turn_rows(episode: Episode) -> list[Row]:
             "role": turn.role,
             "observation": _clean(turn.observation),
             "reply": _clean(turn.reply),
+            "reasoning": _clean(turn.reasoning),
             "action": _clean(turn.action),
+            "fault": turn.fault,
             "format_valid": turn.format_valid,
             "understood": turn.understood,
             "reward": turn.reward,

@@ -114,7 +114,7 @@ class ReplyChoices:
     def _written(self, command: str) -> tuple[int, ...]:
         """The reply that means a command."""
         ids = self._template.reply(self._form.render(command))
-        read = self._form.parse(self._template.decode(ids))
+        read = self._form.read(self._template.decode(ids))
         if not read.format_valid or read.action != command:
             raise NoChoice(
                 f"lists the admissible command {command!r:.80}, which no reply can mean: written in agent.format it is "

@@ -36,6 +36,10 @@ class Context(abc.ABC):
 
     def start(self, template: ChatTemplate, system: str) -> Memory:
         """The memory of a new episode; this one renders what is ``shown`` again at each turn."""
+        return self.rendered(template, system)
+
+    def rendered(self, template: ChatTemplate, system: str) -> Memory:
+        """A memory that renders what is ``shown`` again at each turn, whatever ``start`` makes."""
         return ShownMemory(template, system, self)
 
     def check(self, template: ChatTemplate) -> None:  # noqa: B027  what most contexts need is nothing

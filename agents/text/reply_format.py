@@ -3,12 +3,27 @@
 import abc
 from typing import ClassVar, NamedTuple
 
+from manyturn.agents.text.reasoning import split_reasoning
 from manyturn.envs.contract.registry import Registry
 
 
 class Parsed(NamedTuple):
     """The action that a reply means; ``format_valid`` is False if the reply broke the format."""
 
+    action: str
+    format_valid: bool
+
+
+class ReplyReading(NamedTuple):
+    """A reply that was read.
+
+    Attributes:
+        reasoning: what came before the action; no part of it is an action.
+        action: the action that the rest means; empty if there is no rest.
+        format_valid: False if the rest broke the format.
+    """
+
+    reasoning: str
     action: str
     format_valid: bool
 
@@ -28,9 +43,20 @@ class ReplyFormat(abc.ABC):
     def hint(self) -> str:
         """The line about the format in the agent's instructions."""
 
+    def read(self, reply: str, *, opened: bool = False) -> ReplyReading:
+        """Take a reply's reasoning off, and read the action from the rest.
+
+        Args:
+            opened: the prompt ends inside of reasoning, which its template has opened.
+        """
+        reasoning, text = split_reasoning(reply, opened=opened)
+        if reasoning and not text.strip():
+            return ReplyReading(reasoning, "", format_valid=False)
+        return ReplyReading(reasoning, *self.parse(text))
+
     @abc.abstractmethod
     def parse(self, text: str) -> Parsed:
-        """The action that a reply means. Every text means something, if only itself."""
+        """The action that a text without reasoning means. Every text means something, if only itself."""
 
     def reply_tokens(self, *, tools: bool) -> int:
         """Tokens that a reply needs, its end included, with a tokenizer for any text: the limit where nobody gives one.

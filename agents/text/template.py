@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from manyturn.agents.text.reasoning import CLOSE, OPEN, without_reasoning
 from manyturn.envs.tools.tool import Schema
 from manyturn.envs.tools.tool_prompt import without_tools
 
@@ -73,9 +74,12 @@ class ChatTemplate:
     Args:
         tokenizer: with ``chat_template`` set.
         left_out: what of a conversation without system text is not rendered; see ``without_own_system``.
+        strips: leave reasoning out of earlier replies; see ``without_reasoning``.
     """
 
-    def __init__(self, tokenizer: "PreTrainedTokenizerBase", left_out: OwnSystem | None = None):
+    def __init__(
+        self, tokenizer: "PreTrainedTokenizerBase", left_out: OwnSystem | None = None, *, strips: bool = False
+    ):
         if not tokenizer.chat_template:
             raise TemplateError(
                 f"{tokenizer.name_or_path or 'the tokenizer'} has no chat template: use an instruct model, "
@@ -87,7 +91,7 @@ class ChatTemplate:
         self.tokenizer = tokenizer
         self._pieces: dict[int, str] = {}
         self._known: dict[str, tuple[int, ...]] = {}
-        self._left_out = left_out
+        self._left_out, self._strips = left_out, strips
 
     @cached_property
     def end_ids(self) -> frozenset[int]:
@@ -125,6 +129,14 @@ class ChatTemplate:
         for token in self._controls:
             text = text.replace(token, token[0] + _JOINER + token[1:] if len(token) > 1 else "\ufffd")
         return well_formed(text)
+
+    def _earlier(self, reply: str) -> str:
+        """A reply in the history, made harmless but for the tags of its reasoning, which the template may look for."""
+        if self._strips and not self._drops_reasoning:
+            reply = without_reasoning(reply, opened=self.opens_reasoning)
+        return "".join(
+            part if part in (OPEN, CLOSE) else self.content(part) for part in re.split(f"({OPEN}|{CLOSE})", reply)
+        )
 
     def decode(self, ids: Sequence[int]) -> str:
         """The reply's text without its end token."""
@@ -177,7 +189,7 @@ class ChatTemplate:
         messages = self._messages(self.content(rules), self.content(exchanges[0][0] if exchanges else observation))
         for i, (_, reply) in enumerate(exchanges):
             following = exchanges[i + 1][0] if i + 1 < len(exchanges) else observation
-            messages.append({"role": "assistant", "content": self.content(reply)})
+            messages.append({"role": "assistant", "content": self._earlier(reply)})
             messages.append({"role": "user", "content": self.content(following)})
         text = self._render(messages, [self._harmless(tool) for tool in tools])
         if self._left_out is not None and not rules and not tools:
@@ -190,7 +202,33 @@ class ChatTemplate:
         Raises:
             TemplateError: it adds none, or what it adds cannot be told from what belongs to the observation.
         """
-        return ChatTemplate(self.tokenizer, self._left_out or self._own_system)
+        return ChatTemplate(self.tokenizer, self._left_out or self._own_system, strips=self._strips)
+
+    def without_reasoning(self) -> "ChatTemplate":
+        """The same, whose conversations show earlier replies without their reasoning.
+
+        Where the template drops it by itself, it does so on the raw tags, in its own way; else the part up to the last
+        closing tag is taken off before. A last reply is always an earlier one here, since an observation follows it.
+        """
+        return ChatTemplate(self.tokenizer, self._left_out, strips=True)
+
+    @cached_property
+    def opens_reasoning(self) -> bool:
+        """True if the prompt of a reply ends inside of reasoning."""
+        tail = self._after_reply.partition(_MARK)[2]
+        return tail.rfind(OPEN) > tail.rfind(CLOSE)
+
+    @cached_property
+    def _drops_reasoning(self) -> bool:
+        """True if the template takes reasoning out of earlier replies by itself."""
+        text = self._render(
+            [
+                *self._messages("S", "U"),
+                {"role": "assistant", "content": f"{OPEN}{_SAID}{CLOSE}\n\nA"},
+                {"role": "user", "content": _MARK},
+            ]
+        )
+        return _SAID not in text
 
     @property
     def _own_system(self) -> OwnSystem:
@@ -231,8 +269,8 @@ class ChatTemplate:
             )
         raise TemplateError(
             "this model's chat template rewrites earlier turns (many drop reasoning), so one sequence cannot hold "
-            "the full conversation: set agent.context.name = 'window', or keep earlier turns as they were said in "
-            f"{file}"
+            "the full conversation: set agent.reasoning = 'strip' or agent.context.name = 'window', which show each "
+            f"turn the history that the template shows, or keep earlier turns as they were said in {file}"
         )
 
     def _keeps_prefixes(self, tools: Sequence[Schema] = ()) -> bool:
@@ -246,7 +284,8 @@ class ChatTemplate:
         pieces = self._conversation(rules, tools, (), exchanges[0][0])
         for i, (_, reply) in enumerate(exchanges):
             following = exchanges[i + 1][0] if i + 1 < len(exchanges) else "The end?"
-            pieces = [*pieces, *self.reply(reply), *self.bridge(following, ended=True)]
+            # The policy's own reply holds the raw tags, also where they are control tokens.
+            pieces = [*pieces, *self.encode(self._earlier(reply)), self.end_id, *self.bridge(following, ended=True)]
         return pieces == self._conversation(rules, tools, exchanges, "The end?")
 
     @cached_property

@@ -11,6 +11,14 @@ Message = dict[str, Any]
 SYSTEM, USER, ASSISTANT = "system", "user", "assistant"
 
 
+class Exchange(NamedTuple):
+    """An observation, the reply to it, and its reasoning where that stood next to the reply."""
+
+    observation: str
+    reply: str
+    reasoning: str = ""
+
+
 class RoleMessages(NamedTuple):
     """The conversation of one role.
 
@@ -35,7 +43,8 @@ def conversations(trajectory: Trajectory) -> list[RoleMessages]:
     for role, rows in parted.items():
         messages: list[Message] = [message(SYSTEM, system)] if system else []
         for row in rows:
-            messages += [message(USER, row["observation"]), message(ASSISTANT, row["reply"])]
+            apart = {} if row["reasoning"] in row["reply"] else {"reasoning_content": row["reasoning"]}
+            messages += [message(USER, row["observation"]), message(ASSISTANT, row["reply"]) | apart]
         conversations_of_roles.append(RoleMessages(role, messages, rows))
     return conversations_of_roles
 
@@ -45,15 +54,15 @@ def message(role: str, text: str) -> Message:
     return {"role": role, "content": text}
 
 
-def of_exchanges(exchanges: list[tuple[str, str]], name: str, system: str | None, **columns: Any) -> Trajectory:
+def of_exchanges(exchanges: list[Exchange], name: str, system: str | None, **columns: Any) -> Trajectory:
     """The trajectory of a conversation of another program.
 
     What is not known is missing: it counts as completed, without a return, and not as a success or a failure.
 
     Args:
-        exchanges: K pairs of what was read and what was said.
-        name: of its task, where ``known`` has none.
-        known: columns of the episode's row; ``rewards``: K rewards.
+        exchanges: K observations with their replies.
+        name: of its task, where ``columns`` has none.
+        columns: columns of the episode's row; ``rewards``: K rewards.
     """
     rewards = columns.pop("rewards", None)
     first = exchanges[0][0] if exchanges else ""
@@ -64,17 +73,19 @@ def of_exchanges(exchanges: list[tuple[str, str]], name: str, system: str | None
         "task": task, "content": digest(system or "", first), "split": "unknown", "tags": [], "member": 0,
         "stage": "imported", "seed": 0, "ending": "completed", "cause": "", "attempts": 1, "turns": len(exchanges),
         "invalid_actions": 0, "broken_formats": 0, "not_understood": 0, "parts": parts, "last": "", "measures": {},
-        "seconds_policy": 0.0, "seconds_env": 0.0,
+        "faults": {},         "seconds_policy": 0.0, "seconds_env": 0.0,
     }  # fmt: skip
     episode |= {key: value for key, value in usual.items() if episode[key] is None}
-    turns = [_turn(number, read, reply, episode, rewards) for number, (read, reply) in enumerate(exchanges)]
+    turns = [_turn(number, exchange, episode, rewards) for number, exchange in enumerate(exchanges)]
     return Trajectory(episode, turns, about={"system": system})
 
 
-def _turn(number: int, read: str, reply: str, episode: Row, rewards: list[float] | None) -> Row:
+def _turn(number: int, exchange: Exchange, episode: Row, rewards: list[float] | None) -> Row:
+    read, reply, reasoning = Exchange(*exchange)
     reward = 0.0 if rewards is None else float(rewards[number])
     row: Row = dict.fromkeys(TURNS.kinds)
     row |= {key: episode[key] for key in ("task", "stage", "member")}
     row |= {"turn": number, "role": ONE_ROLE, "observation": read, "reply": reply, "action": reply}
+    row |= {"reasoning": reasoning}
     row |= {"format_valid": True, "understood": True, "reward": reward, "reward_parts": {}, "anchor": digest(read)}
     return row | {"seconds_policy": 0.0, "seconds_env": 0.0}

@@ -28,7 +28,7 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def method_page(name: str) -> str:
-    """What ``manyturn recipes NAME`` prints, in Markdown."""
+    """Output of ``manyturn recipes NAME``, in Markdown."""
     head = method_pages.RecipeHead.of(name)
     parts = [f"# {name}", head.about, head.paper and f"Paper: {head.paper}.", head.notes]
     for piece in method_pages.pieces(name):
@@ -49,7 +49,7 @@ def metrics_page() -> str:
 
 
 def exits_page() -> str:
-    """What each exit code means."""
+    """Meaning of each exit code."""
     codes, _, debug = exit_codes.HELP.removeprefix("Exit codes: ").partition(". ")
     lines = [f"- **{code}** {meaning}" for code, _, meaning in (one.partition(" ") for one in codes.split("; "))]
     return "# Exit codes\n\n" + "\n".join(lines) + f"\n\n{debug}\n"

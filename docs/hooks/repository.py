@@ -15,7 +15,7 @@ FOLDER = "repository"
 
 
 def at(path: str) -> str:
-    """Where the site has a file of the repository, both paths from the root.
+    """Path of a repository's file on the site, both paths from the root.
 
     >>> at("docs/training.md"), at("README.md"), at("benchmarks/results/credit.md")
     ('training.md', 'index.md', 'repository/benchmarks/results/credit.md')

@@ -127,7 +127,7 @@ class Attempt:
         return True
 
     def take_up(self, number: int, files: Files, state: Mapping[str, object]) -> None:
-        """Continue from what ``saved`` gave."""
+        """Continue from a snapshot: the step's number, its files, and the rest of its state."""
         self.close()
         self._sit_down(files)
         self.number, self.solved, self.key = number, bool(state["solved"]), ""

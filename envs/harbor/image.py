@@ -68,7 +68,7 @@ class Ground(NamedTuple):
 
 
 def ground(source: str, workdir: str) -> Ground:
-    """Final state of an image; made on the first call, and looked up by its name from then on.
+    """Image of a task's episodes, prepared from another; made on the first call and looked up by its name later.
 
     Args:
         source: an image that the engine has: none is fetched.

@@ -88,7 +88,7 @@ class GameFolder:
         return self._splits[split]
 
     def tables(self, task: Task, grammar: Grammar | None) -> Tables:
-        """Game of a task of this folder, in a given grammar or in the file's own."""
+        """Tables of a task of this folder, in a given grammar or in the file's own."""
         file = self._splits[task.split].files[task.id]
         stamp = _stamp(file)
         if _read(file, stamp)[0] != task.params["sha256"]:

@@ -1,4 +1,4 @@
-"""Where a server of OpenEnv is, as the name of an environment says it, and what is sent along to be let in."""
+"""Address of an OpenEnv server, as the name of an environment states it, and the token that is sent along."""
 
 import os
 import re

@@ -42,7 +42,7 @@ class Entity:
         return {"river": f"the river {self.name}", "work": f"the {self.sort} {self.name}"}.get(self.kind, self.name)
 
     def relations(self) -> Iterator[Relation]:
-        """Entities with at least one fact."""
+        """Relations of which it has a fact."""
         return (relation for relation in BY_KIND[self.kind] if relation.name in self.facts)
 
 

@@ -32,12 +32,12 @@ _INSTRUCTION, _ASKED = -2, -1  # places in a product's line
 
 
 def products_folder(hashes: Sequence[str]) -> Path:
-    """File of the prepared products, for source files with these hashes."""
+    """Folder of the prepared products, for source files with these hashes."""
     return cache_folder() / f"products-{digest(_LAYOUT, tuple(hashes[:2]))}"
 
 
 def goals_folder(hashes: Sequence[str], kind: str, original: int | None) -> Path:
-    """File of the prepared goals, for source files with these hashes."""
+    """Folder of the prepared goals, for source files with these hashes."""
     return cache_folder() / f"goals-{digest(_LAYOUT, tuple(hashes), kind, original)}"
 
 

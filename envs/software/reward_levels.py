@@ -35,7 +35,7 @@ STEPS: Mapping[str, float] = {"parsed": 0.02, "ran": 0.02, "reproduced": 0.03, "
 
 
 class Steps:
-    """Sum of an episode's turn rewards.
+    """Turn rewards that an episode has earned so far.
 
     Attributes:
         shares: name of a reward -> the share of it that has been paid, from 0 to 1.

@@ -1,4 +1,4 @@
-"""Which packages name a taskset of verifiers, and why a taskset may not be played here.
+"""Packages that name a taskset of verifiers, and the reasons why a taskset cannot be played here.
 
 A name is that of an installed distribution that asks for verifiers itself: no other module is imported, and nothing is
 fetched. Source: the package verifiers 0.4.0, ``verifiers.v1.utils.loaders`` and ``verifiers.v1.task``.

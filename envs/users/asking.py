@@ -79,7 +79,7 @@ class AskedModel:
         self.name = f"model({options.model}{heat})"
 
     def deadline(self) -> float:
-        """When a turn that begins now must be over, by the monotonic clock."""
+        """Time at which a turn that begins now must be over, by the monotonic clock."""
         _warn_if_others_wait()
         return time.monotonic() + self.options.timeout
 

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 _CONNECT = 10.0  # seconds; a server that does not take the connection by then is not there
 
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
 
 class NoAnswer(Exception):
     """The request brought nothing that can be read; the next one may."""
@@ -61,7 +63,10 @@ class Post:
         try:
             async with (
                 asyncio.timeout(self.seconds),
-                httpx.AsyncClient(verify=_trust(), timeout=httpx.Timeout(self.seconds, connect=connect)) as client,
+                httpx.AsyncClient(
+                    verify=_trust(*map(os.environ.get, _CERTIFICATES)),
+                    timeout=httpx.Timeout(self.seconds, connect=connect),
+                ) as client,
                 client.stream("POST", self.url, json=self.body, headers=headers) as response,
             ):
                 # A few kilobytes that are packed may be gigabytes, and unpacking them holds up the event loop.
@@ -85,8 +90,8 @@ class Post:
 
 
 @cache
-def _trust() -> Any:
-    """The trusted certificates, read once in a process: it takes longer than many an answer."""
+def _trust(*places: str | None) -> Any:
+    """Trusted certificates, read once for each pair of places: reading takes longer than a short answer."""
     import httpx
 
     return httpx.create_ssl_context()

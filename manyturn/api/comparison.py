@@ -148,7 +148,7 @@ class Comparison(dict[str, Any]):
 
 
 def compare_folders(*folders: str | PathLike[str], shared: bool = False) -> Comparison:
-    """Compare evaluations with the first on the same tasks, as plain values; see ``agents.compare.compare``.
+    """Compare evaluations with the first on the same tasks, as plain values; see ``paired_comparison.compare``.
 
     Args:
         folders: of evaluations, or of runs, whose evaluation is meant then.

@@ -104,6 +104,7 @@ def train(
     - learner: lr, minibatch, epochs, micro-tokens, lora-rank
     - value, progress: body, lr, hidden
     - evaluation: split, limit, repeats, every
+    - stopping: no-signal
     - no section: steps, seed, device, threads, checkpoint-every, roles, curriculum, columns, loggers
 
     Parameters

@@ -157,7 +157,7 @@ def _pip(requirements: Iterable[str]) -> str:
 
 def engines(installed: Iterable[Diagnosis]) -> list[Diagnosis]:
     """Engines that can compute replies here, given the findings about extras."""
-    whole = {diagnoses.subject.removeprefix("extra ") for diagnoses in installed if diagnoses.status == "ok"}
+    complete = {diagnosis.subject.removeprefix("extra ") for diagnosis in installed if diagnosis.status == "ok"}
     diagnoses = []
     for name, needs, use in (
         ("scripted", (), "the policies expert and random"),
@@ -165,12 +165,12 @@ def engines(installed: Iterable[Diagnosis]) -> list[Diagnosis]:
         ("transformers", ("train",), "tiny and Hugging Face models, in this process"),
         ("gguf", ("train", "gguf"), "models in GGUF files, by way of transformers"),
     ):
-        missing = [needed for needed in needs if needed not in whole]
+        missing = [needed for needed in needs if needed not in complete]
         if name == "openai" and not missing and not os.environ.get("OPENAI_BASE_URL"):
             use += "; set OPENAI_BASE_URL to its address, such as http://127.0.0.1:8000/v1"
         text = f"cannot be used: see extra {' and extra '.join(missing)}" if missing else use
         diagnoses.append(Diagnosis("note" if missing else "ok", f"engine {name}", text))
-    if "train" in whole:
+    if "train" in complete:
         diagnoses += _vllm()
     return diagnoses
 

@@ -53,12 +53,12 @@ def hardware() -> list[Diagnosis]:
 
 
 def fits(name: str, parameters: int, memory: float, on_gpu: bool, per_token: int) -> Diagnosis:
-    """True if a model can be trained in this much memory; weights, gradients and AdamW's two moments are float32.
+    """Diagnosis of training a model in this much memory; weights, gradients and AdamW's two moments are float32.
 
     Args:
         memory: bytes.
         on_gpu: the engine draws with a bfloat16 copy there, and LoRA keeps the frozen weights in bfloat16.
-        kept: numbers in the keys and values of a token.
+        per_token: numbers in the keys and values of a token.
     """
     whole, adapters = (training_bytes(parameters, trained, on_gpu=on_gpu) for trained in (parameters, 0))
     what = f"training takes {size(whole)} ({whole / parameters:.0f} bytes a parameter) and activations"
@@ -142,7 +142,7 @@ def folders(folder: Path) -> Iterable[Diagnosis]:
 
 
 def hub() -> Diagnosis:
-    """True if models may be downloaded."""
+    """Diagnosis of the hub: models may be downloaded, or not."""
     # huggingface_hub reads both variables, in this way
     wish = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
     if wish.upper() in ("1", "ON", "YES", "TRUE"):

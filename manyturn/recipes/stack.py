@@ -126,7 +126,7 @@ def _entries(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
 
 
 def _is_plain(place: tuple[str, ...], value: Any, objective: Mapping[str, Any]) -> bool:
-    """Whether an entry of the objective says no more than PPO's loss does by default."""
+    """True if an entry of the objective says no more than PPO's loss does by default."""
     if place[0] != "objective" or place[1] in _REGULARISERS or objective.get("name", "clip") not in _PLAIN:
         return False
     fields = OBJECTIVES.entry(objective.get("name", "clip")).config_type.model_fields

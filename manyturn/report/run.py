@@ -238,7 +238,9 @@ def _latest(lines: Mapping[str, Sequence[Plain]]) -> list[Plain]:
     """Progress of an unfinished run."""
     if not lines["train"]:
         last = lines["warmup"][-1:]
-        return [figure("success in the warm-up", line.get("success")) for line in last]
+        figures = [figure("success in the warm-up", line.get("success")) for line in last]
+        left = [line["warmup_left_seconds"] / 60 for line in last if line.get("warmup_left_seconds") is not None]
+        return [*figures, *(figure("minutes of warm-up left, at most", minutes, percent=False) for minutes in left)]
     last = lines["train"][-1]
     figures = [figure("success of training episodes", last.get("success"))]
     figures += [figure("success in validation", line.get("success")) for line in lines["validation"][-1:]]

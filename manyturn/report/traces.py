@@ -125,7 +125,9 @@ def _trace(turns: Table, last: str) -> Trace:
     return {
         "observations": column["observation"],
         "replies": column["reply"],
+        "reasoning": column["reasoning"],
         "actions": column["action"],
+        "faults": column["fault"],
         "roles": column["role"],
         "format_valid": column["format_valid"],
         "understood": column["understood"],

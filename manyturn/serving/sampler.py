@@ -1,4 +1,4 @@
-"""A process that draws tokens for a driver elsewhere, by ``manyturn sampler``; see ``samplers/sampler_words.py``.
+"""A process that draws tokens for a driver elsewhere, by ``manyturn sampler``; see ``samplers/messages.py``.
 
 The driver names the engine and describes the model, whose weights it sends. Nothing of a driver is kept for the next.
 """

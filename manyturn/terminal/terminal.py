@@ -30,6 +30,7 @@ _SHOWN = {
     "staleness": "staleness {:.1f}",
     "dropped": "dropped {:.0%}",
     "length_bias": "length {:+.1%}",
+    "warmup_left_seconds": "at most {:.0f} s left",
     "estimate_error": "missed {:.3f}",
     "estimate_explained": "explained {:.0%}",
 }

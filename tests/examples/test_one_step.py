@@ -57,7 +57,7 @@ async def both(folder: Path) -> None:
         before = [weights.clone() for weights in own.model.parameters()]
         optimizer = torch.optim.AdamW(own.model.parameters(), lr=one.LEARNING_RATE, weight_decay=0.0)
         state = State()
-        with RunFolder(folder, False) as record:
+        with RunFolder(folder, resume=False) as record:
             for step in range(1, STEPS + 1):
                 drawn = CURRICULA.apply(config.curriculum, TaskPool(train, TASKS, config.seed, step))
                 await train_step(run, state, record)

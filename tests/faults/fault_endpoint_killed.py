@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import endpoint as endpoint_program
@@ -13,11 +12,9 @@ from guessing import CONFIG, SAMPLING, endpoint, open_files, play_round, seats
 from tally import Tally
 
 from manyturn.agents.play.endpoint.completion import Completion
-from manyturn.agents.play.endpoint.conversation import Message
-from manyturn.agents.play.endpoint.policy import OpenAIPolicy
+from manyturn.agents.play.endpoint.policy import OpenAIPolicy, Request
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.tools.tool import Schema
 
 SHORT, LONG = 4, 40
 
@@ -60,13 +57,11 @@ class Gated(OpenAIPolicy):
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def complete(
-        self, messages: list[Message], key: EpisodeKey, turn: int, tools: Sequence[Schema] = ()
-    ) -> Completion:
+    async def complete(self, request: Request, key: EpisodeKey, turn: int) -> Completion:
         await self.gate.wait()
         self.under_way += 1
         try:
-            return await super().complete(messages, key, turn, tools)
+            return await super().complete(request, key, turn)
         finally:
             self.under_way -= 1
 
@@ -100,7 +95,7 @@ def run(count: int, seed: int, folder: Path) -> Tally:
 async def _run(count: int, seed: int) -> Tally:
     program = Program()
     policy = Gated(f"http://127.0.0.1:{program.port}/v1")
-    opening = [{"role": "user", "content": "a number from 1 to 9"}]
+    opening = Request([{"role": "user", "content": "a number from 1 to 9"}])
     await policy.complete(opening, EpisodeKey(seed, "opening", "none", 0), 0)  # from now on it is known to be there
     rng = generator("kill the endpoint", seed)
     kills: Counter[bool] = Counter()

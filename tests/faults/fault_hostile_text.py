@@ -18,6 +18,7 @@ from manyturn.agents.engine.engine import Capabilities, Engine, Reply, Sampling
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.endpoint.options import EndpointSampling
+from manyturn.agents.play.endpoint.policy import EndpointRequest as Asking
 from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 from manyturn.agents.records.episode_rows import Row, read_episodes, read_turns
 from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
@@ -242,7 +243,7 @@ async def _wire(corpus: list[str]) -> list[list[str]]:
     with ServerThread(_echo) as server:
         policy = OpenAIPolicy("echo", AgentConfig(), EndpointSampling(), endpoint(server.url, timeout=20.0))
         asked = [
-            policy.complete([{"role": "user", "content": text}], EpisodeKey(0, "wire", "echo", number), 0)
+            policy.complete(Asking([{"role": "user", "content": text}]), EpisodeKey(0, "wire", "echo", number), 0)
             for number, text in enumerate(corpus)
         ]
         answers = await asyncio.gather(*asked, return_exceptions=True)

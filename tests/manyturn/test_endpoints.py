@@ -348,7 +348,7 @@ THOUGHT = "<think>North, I think.</think>"
         ),
         (completion(None, finish="length"), [], "100.0% of the replies were cut at sampling.max_tokens = 4096"),
         (completion(THOUGHT + "go north"), [], "--agent.format.think true asks for both"),
-        (completion(THOUGHT + "go north"), ["--agent.format", "free_text"], "give --agent.format tagged"),
+        (completion(THOUGHT + "go north"), ["--agent.format", "free_text"], ""),
         (completion(THOUGHT + "<action>go north</action>"), [], ""),
         (b"context_length_exceeded", [], "give --sampling.max-tokens less"),
     ],

@@ -103,8 +103,8 @@ def test_what_was_limited_is_not_compared_in_silence_with_what_was_not(tmp_path)
     assert shown == [False, False, True, True]
     text = io.StringIO()
     found = compare_evaluations([tmp_path / "False", tmp_path / "True"], console=Console(file=text, width=200))
-    assert "note: replies that were possible: any, admissible commands alone" in text.getvalue()
-    assert found["notes"] == ["replies that were possible: any, admissible commands alone"]
+    assert "note: replies that were possible: any, admissible commands only" in text.getvalue()
+    assert found["notes"] == ["replies that were possible: any, admissible commands only"]
 
 
 def test_an_environment_that_lists_no_commands_refuses_before_anything_is_played(forked, tmp_path):

@@ -12,7 +12,7 @@ from manyturn.trainers.recipe.config import configure
 
 ROOT = Path(__file__).parents[2]
 AUTHORS = "household-gigpo-qwen2.5-1.5b"  # a complete run that claims the authors' settings
-OWN = {"gigpo-spa-epo-gra"}  # a combination that nobody has published
+OWN = {"gigpo-spa-epo-gra", "situation-gae"}  # which nobody has published
 SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", (ROOT / "docs/recipes.md").read_text(), re.M | re.S))
 NAMES = sorted({*methods(), AUTHORS} - OWN)
 

@@ -75,6 +75,8 @@ def tiny(name, **changes):
         rollout["horizon"] = {"every": 1}
     if "branching" in recipe.get("rollout", {}):
         rollout["branching"] = {"initial": 2}
+    if "tempering" in recipe.get("rollout", {}):
+        rollout["tempering"] = {"members": 1}
     rises = recipe.get("learner", {}).get("lr_warmup", 0)
     sizes = {
         "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},

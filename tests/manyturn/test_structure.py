@@ -97,7 +97,7 @@ def test_no_cycles_between_files():
 ROOMS = {
     "agents": (
         [{"text", "tokens"}, {"model"}, {"engine"}, {"play"}, {"records"}, {"evaluation"}, {"trajectories"}],
-        17,
+        18,
     ),
     "trainers": ([{"credit"}, {"audit", "learn", "play"}, {"recipe"}, {"record"}, {"run"}], 12),
     "trainers/credit": (

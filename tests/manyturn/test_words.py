@@ -13,7 +13,6 @@ VAGUE = {"found", "told", "said", "asked", "kept", "known", "wanted"}
 MODULES = {
     *VAGUE,
     "given",
-    "whole",
     "made",
     "alone",
     "longer",

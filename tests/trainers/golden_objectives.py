@@ -21,9 +21,9 @@ from manyturn.trainers.learn.objective.epo import (
 )
 from manyturn.trainers.learn.objective.kl import KlConfig, adapted, kl, kl_in_reward
 from manyturn.trainers.learn.objective.objective import ObjectiveConfig, RegulariserState, Tokens, objective
-from manyturn.trainers.learn.objective.objectives.aepo import AepoConfig, aepo
 from manyturn.trainers.learn.objective.objectives.cispo import CispoConfig
 from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.objective.objectives.entropy_balanced import EntropyBalancedConfig, entropy_balanced
 from manyturn.trainers.learn.objective.objectives.gmpo import GmpoConfig
 from manyturn.trainers.learn.objective.objectives.gspo import GspoConfig
 from manyturn.trainers.learn.objective.objectives.reinforce import ReinforceConfig
@@ -108,7 +108,7 @@ def check_sapo(case: Case) -> None:
 
 
 @golden("aepo_loss_thirdparty")
-def check_aepo(case: Case) -> None:
+def check_entropy_balanced(case: Case) -> None:
     """Their loss is ours, with two things that stand elsewhere here: advantages scaled by entropy, and the dual clip.
 
     Their gradient differs in one place, and is the reverse of the paper there: good tokens above the upper bound lose
@@ -119,7 +119,7 @@ def check_aepo(case: Case) -> None:
     mask, entropy = tokens.mask.bool(), tensor(case["inputs"]["entropy"])
     z = (entropy - entropy[mask].mean()) / entropy[mask].std()
     advantage = tokens.advantage * (1 + params["entropy_adv_weight"] * z)
-    found = aepo(tokens._replace(advantage=advantage), AepoConfig(**bounds(case)))
+    found = entropy_balanced(tokens._replace(advantage=advantage), EntropyBalancedConfig(**bounds(case)))
     dual = torch.where(advantage < 0, -params["clip_ratio_c"] * advantage, torch.inf)
     loss = found.loss.minimum(dual)[mask].mean()
     close(case, loss.item(), expected["loss"])

@@ -42,6 +42,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gae": CRITIC,
     "turn_gae": CRITIC,
     "bilevel_gae": CRITIC,
+    "arbitrary_entropy": {
+        "rollout": {"tempering": {"target": 0.3}},
+        "learner": {"old_logprobs": "learner"},
+    },
     "forks": {"rollout": {"branching": {"initial": 3, "order": "random"}}},
     "gspo": {"objective": {"low": 0.2, "high": 0.2}},
 }
@@ -49,6 +53,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
 PAID: dict[str, Any] = {"env": {"wrappers": [{"name": "progress_gain", "scale": 0.5}]}}
 SETTINGS: dict[str, dict[str, Any]] = {
     "reinforce": {"steps": 16, "learner": {"minibatch": 96}},
+    # Turns of a branch that another episode drew weigh nothing there, so that the advantages of a few episodes do not
+    # sum to 0, and several updates of a few go to and fro.
+    "forks": {"steps": 16, "learner": {"minibatch": 96}},
     "mt_grpo": PAID,
     "igpo": PAID,
 }

@@ -31,6 +31,7 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "icepop": COARSE,
     "scaling-inter": {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}},
     "arpo": {"rollout.branching": {"initial": 2}},
+    "aepo-arbitrary": {"rollout.tempering": {"target": 9.0}},
     "bpo": {"rollout.branching": {"initial": 2}},
     "dapo": {"credit.rewards=overlong": {"buffer_share": 1.0}, "rollout.group": 2, "rollout.tasks": 8},
     "spo": {**SPREAD, "credit.advantage=spo": {"low": -3.0, "high": 3.0}},

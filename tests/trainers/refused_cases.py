@@ -54,6 +54,43 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"credit.rewards": [OUTCOME_GATE, SPA]},
     ),
     (
+        {"credit.advantage": "arbitrary_entropy"},
+        "arbitrary_entropy needs the column 'tempered', which says .* without rollout.tempering none is: set it",
+        {"rollout.tempering": {"target": 0.5}},
+    ),
+    (
+        {"credit.advantage": "arbitrary_entropy", "rollout.tempering": {"target": 0.5, "members": 7}},
+        r"rollout\.tempering\.members = 7 leaves fewer than two of rollout\.group = 8 to compare",
+        {"rollout.tempering": {"target": 0.5, "members": 6}},
+    ),
+    (
+        {"credit.advantage": "arbitrary_entropy", "rollout.tempering": {"target": 0.5, "low": 1.0}},
+        r"are to lie below and above sampling\.temperature = 1: move them",
+        {"rollout.tempering": {"target": 0.5, "low": 0.9}},
+    ),
+    (
+        {
+            "credit.advantage": "arbitrary_entropy",
+            "rollout": {"tempering": {"target": 0.5}, "branching": {"initial": 2}},
+        },
+        r"rollout\.tempering and rollout\.branching do not go together: leave one of them out",
+        {"rollout": {"tempering": {"target": 0.5}}},
+    ),
+    (
+        {
+            "credit.advantage": "arbitrary_entropy",
+            "rollout.tempering": {"target": 0.5},
+            "learner.old_logprobs": "engine",
+        },
+        r"learner\.old_logprobs = 'engine' would take those for the policy's: set it to 'learner'",
+        {"learner.old_logprobs": "learner"},
+    ),
+    (
+        {"rollout.tempering": {"target": 0.5}},
+        "only the advantage arbitrary_entropy knows how to learn from: take it, or leave tempering out",
+        {"credit.advantage": "arbitrary_entropy"},
+    ),
+    (
         {"credit.advantage": "forks"},
         "forks needs the column 'drawer', which says .* without rollout.branching nothing branches: set it",
         {"rollout.branching": {"initial": 2}},
@@ -151,7 +188,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"credit.advantage": {"name": "stratified", "stratum": "calls"}},
-        "stratified needs the unknown column 'calls'.* There are action, belief, .*progress, reward, tool_calls, value",
+        "stratified needs the unknown column 'calls'.* There are action, belief, .*tool_calls, value",
         {"credit.advantage": {"name": "stratified", "stratum": "progress"}},
     ),
     (

@@ -1,11 +1,12 @@
 """Differences of a run's configuration from the one that its last checkpoint was written with."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from manyturn.envs.contract.options import UNFINISHED, ConfigError
-from manyturn.trainers.recipe.changes import changes
+from manyturn.trainers.recipe.changes import changes, shown
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.checkpoint import read_state
 
@@ -32,3 +33,12 @@ def complete(stored: dict[str, Any]) -> dict[str, Any]:
         return plain(parse_config(stored, UNFINISHED))
     except ConfigError:  # it has an entry that is gone, and that is a change
         return stored
+
+
+def refuse_edits(path: Path, checkpoint: Path | None, edits: Mapping[str, tuple[Any, Any]]) -> None:
+    """Raise ConfigError where the configuration was edited since the checkpoint."""
+    if edits:
+        raise ConfigError(
+            f"{path}/config.toml was edited since {checkpoint}: {shown(edits)}; take the edit back, or accept it "
+            f"with manyturn train --resume {path} --accept-config"
+        )

@@ -58,6 +58,10 @@ METRICS: dict[str, str] = {
     "actions_compared": "Share of turns in situations in which the group took more than one action.",
     "compared_draws": "Share of drawn turns that have siblings: other draws from the same past.",
     "repeated_turns": "Share of turns that a branch repeats and another member drew.",
+    "drawn_entropy": "Mean entropy of the tokens drawn at the run's temperature, in nats.",
+    "tempered_temperature": "Temperature that tempered members were drawn at.",
+    "tempered_learnt": "Share of tempered episodes that are learnt from.",
+    "trusted": "Mean trust of situation_gae in the values of situations: 1 - lambda.",
     "distinct_actions": "Different actions that the turns of a task took, in the mean over tasks.",
     "advantage_std": "Standard deviation of the advantage over turns.",
     # --- the update: means over the step's minibatches
@@ -150,6 +154,7 @@ METRICS: dict[str, str] = {
     "demonstrations": "Sequences to imitate: episodes, or turns where the context is a window.",
     "packing_ratio": "Tokens computed in the updates' passes for each token of their sequences: below 1 where they "
     "share beginnings. With learner.packing other than padding.",
+    "warmup_left_seconds": "Seconds that the warm-up takes at most from here, if it reaches warmup.max_updates.",
     "updates": "Gradient updates so far, of the policy in the warm-up, and of the estimator in its own phase.",
 }
 

@@ -124,14 +124,17 @@ class RunFolder:
                 f"{self.path} has steps but no checkpoint: restore {self.checkpoints}, or start again in another folder"
             )
 
-    def rewind(self, step: int, *, explored: bool = True) -> None:
+    def rewind(self, step: int, *, explored: bool = True, updates: int | None = None) -> None:
         """Remove what was written after a step, a torn last line too: it will be written again.
 
         Args:
             explored: whether the exploration before the first step is kept.
+            updates: of the warm-up, whose later lines are removed too; None: it is over.
         """
         lines = [line for line in read_metrics(self.path) if line["step"] <= step]
         remaining = [line for line in lines if explored or line["phase"] not in _EXPLORATION]
+        if updates is not None:
+            remaining = [line for line in remaining if line.get("updates", 0) <= updates]
         if lost := sorted(set(range(1, step + 1)) - {line["step"] for line in remaining if line["phase"] == "train"}):
             print(f"{self.metrics_file} has lost its lines of {len(lost)} steps, the first {lost[0]}", file=sys.stderr)
         replace_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in remaining))

@@ -21,6 +21,7 @@ class State:
         seen: contents of all tasks that were learnt from.
         explored: what the exploration before the first step did; empty where it is to come, or there is none.
         played: episodes, turns and tokens said, of exploration and of all steps together.
+        warming: progress of a warm-up that is not over, see ``WarmupProgress``; empty before and after it.
         warmup: what the warm-up did.
         before: held-out figures of the warmed-up policy, by name.
         memory: what curriculum and credit stages remember from step to step.
@@ -46,6 +47,7 @@ class State:
     silent: int = 0
     validated: int = 0
     seen: set[str] = field(default_factory=set)
+    warming: dict[str, Any] = field(default_factory=dict)
     warmup: dict[str, Any] = field(default_factory=dict)
     before: dict[str, Any] = field(default_factory=dict)
     explored: dict[str, Any] = field(default_factory=dict)

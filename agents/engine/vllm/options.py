@@ -10,7 +10,7 @@ from manyturn.agents.engine.vllm.access import endpoint_of
 
 
 class VllmOptions(EngineConfig):
-    """Base of both."""
+    """Options that both engines with vLLM have."""
 
     is_separate: ClassVar[bool] = True
 

@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from manyturn.agents.play.endpoint.tokens import TokenCount
 from manyturn.agents.text.template import well_formed
 
+REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks")
+"""Names under which servers give reasoning next to the words of a message."""
 _BROKEN_OFF = ("error", "abort")  # how servers that failed in the middle of a reply say so, under status 200
 _WITHOUT_WORDS = ("stop", "length", "content_filter")  # a reply that was all reasoning, or was withheld
 
@@ -44,6 +47,9 @@ class Completion(NamedTuple):
         cut: whether it was ended by the limit of its length; None if the server does not say why it ended.
         counted: what the request took that brought it.
         charged: what that and the attempts before it took.
+        reasoning: entries of the message that hold reasoning, by name, which go back as they came.
+        finish: why the reply ended, in the server's word.
+        refused: whether the model declined, in the entry that the protocol has for it.
     """
 
     text: str
@@ -51,6 +57,14 @@ class Completion(NamedTuple):
     cut: bool | None = None
     counted: TokenCount | None = None
     charged: TokenCount | None = None
+    reasoning: Mapping[str, Any] = MappingProxyType({})
+    finish: str = ""
+    refused: bool = False
+
+    @property
+    def thought(self) -> str:
+        """The reasoning as text; empty if the server gives it in no form that is text."""
+        return next((well_formed(value) for value in self.reasoning.values() if isinstance(value, str)), "")
 
 
 def read_completion(raw: bytes, *, offered: bool) -> Completion:
@@ -68,6 +82,7 @@ def read_completion(raw: bytes, *, offered: bool) -> Completion:
         choice = answer["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")
         text = _joined(message.get("content"))
+        refused = text is None and bool(message.get("refusal"))
         text = message.get("refusal") if text is None else text
         calls = tuple(_call(call) for call in (message.get("tool_calls") or ()) if offered)
     except (ValueError, LookupError, TypeError, AttributeError):
@@ -81,7 +96,9 @@ def read_completion(raw: bytes, *, offered: bool) -> Completion:
     if not isinstance(text, str):
         raise Unreadable("a completion without text", counted)
     cut = finish == "length" if isinstance(finish, str) else None
-    return Completion(well_formed(text), calls, cut, counted, counted)
+    reasoning = {name: message[name] for name in REASONING if message.get(name)}
+    finish = finish if isinstance(finish, str) else ""
+    return Completion(well_formed(text), calls, cut, counted, counted, reasoning, finish, refused)
 
 
 def _joined(content: Any) -> Any:

@@ -6,6 +6,7 @@ episodes.
 
 import os
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.endpoint.client import Client
@@ -14,7 +15,7 @@ from manyturn.agents.play.endpoint.conversation import Conversation, Message
 from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
 from manyturn.agents.play.endpoint.retries import Asking, EndpointError
 from manyturn.agents.play.endpoint.tool_calls import action_of
-from manyturn.agents.play.episode import Act, ContextFull
+from manyturn.agents.play.episode import Act, ContextFull, Cut
 from manyturn.agents.text.context import CONTEXTS
 from manyturn.agents.text.template import well_formed
 from manyturn.agents.tokens.episode_key import EpisodeKey
@@ -24,6 +25,14 @@ from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import Seat
 from manyturn.envs.tools.tool import Schema
 from manyturn.envs.tools.tool_prompt import without_tools
+
+
+class EndpointRequest(NamedTuple):
+    """One request: the conversation, tools that the model may call, and the longest reply; None: as sampling says."""
+
+    messages: list[Message]
+    tools: Sequence[Schema] = ()
+    longest: int | None = None
 
 
 class OpenAIPolicy:
@@ -67,6 +76,11 @@ class OpenAIPolicy:
         return self.endpoint.concurrency
 
     @property
+    def priced(self) -> bool:
+        """True if the cost of replies is to be counted."""
+        return self.endpoint.price_in is not None
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """Values that no file may hold."""
         return self.asking.client.secrets
@@ -85,14 +99,8 @@ class OpenAIPolicy:
             )
         return OpenAIPlayer(self, key, self.config.system_text(rules), tools)
 
-    async def complete(
-        self, messages: list[Message], key: EpisodeKey, turn: int, tools: Sequence[Schema] = ()
-    ) -> Completion:
+    async def complete(self, request: EndpointRequest, key: EpisodeKey, turn: int) -> Completion:
         """The endpoint's reply.
-
-        Args:
-            messages: the conversation.
-            tools: that the model may call.
 
         Raises:
             ContextFull: the endpoint says that the messages are too long.
@@ -103,10 +111,11 @@ class OpenAIPolicy:
             "model": self.model,
             "messages": [
                 {entry: well_formed(value) if isinstance(value, str) else value for entry, value in message.items()}
-                for message in messages
+                for message in request.messages
             ],
-            **({"tools": [dict(tool) for tool in tools]} if tools else {}),
+            **({"tools": [dict(tool) for tool in request.tools]} if request.tools else {}),
             **self.sampling.fields(self._length_name, key.noise_seed(turn) % 2**31),
+            **({} if request.longest is None else {self._length_name: request.longest}),
         }
         return await self.asking.ask(body, lambda attempt: generator("backoff", *key, turn, attempt).random())
 
@@ -127,22 +136,47 @@ class OpenAIPlayer:
     async def act(self, step: Answer, seat: Seat) -> Act:
         policy, turn = self._policy, len(self.replies)
         if step.role not in self._conversations:
-            self._conversations[step.role] = Conversation(self._system, policy.context)
+            strips = policy.config.reasoning == "strip"
+            self._conversations[step.role] = Conversation(self._system, policy.context, strips=strips)
         conversation = self._conversations[step.role]
         self._check_room(conversation.last)
-        view = policy.config.view(step)
-        reply = await policy.complete(conversation.messages(view), self._key, turn, self._tools)
+        view, longest = policy.config.view(step), self._longest()
+        messages = conversation.messages(view)
+        reply = await policy.complete(EndpointRequest(messages, self._tools, longest), self._key, turn)
+        if reply.counted is not None and reply.counted.reply >= longest:  # some servers call it tool_calls or stop
+            reply = reply._replace(cut=True)
         self.replies.append(reply)
         text = conversation.add_reply(view, reply)
-        action, format_valid = action_of(reply.calls) if reply.calls else policy.format.parse(text)
-        return Act(text, action, format_valid, usage=policy.endpoint.usage(reply.charged, reply.cut))
+        usage = policy.endpoint.usage(reply.charged, reply.cut)
+        reading = policy.format.read(reply.text)
+        action, format_valid = action_of(reply.calls) if reply.calls else (reading.action, reading.format_valid)
+        return Act(
+            text,
+            action,
+            format_valid,
+            usage=usage,
+            reasoning="\n".join(part for part in (reply.thought, reading.reasoning) if part),
+            cut=Cut(longest, ends=policy.config.cut == "end") if reply.cut else None,
+            fault=None if format_valid else _fault(reply),
+        )
+
+    def _longest(self) -> int:
+        """Most tokens of the next reply. Raises TokensSpent, and EndpointError where nobody counts them."""
+        config = self._policy.config
+        counts = [reply.charged for reply in self.replies]
+        if config.max_episode_tokens is not None and None in counts:
+            raise EndpointError(
+                "agent.max_episode_tokens counts reply tokens, which this server does not report: leave it out"
+            )
+        spent = sum(count.reply for count in counts if count is not None)
+        return config.tokens_left(spent, self._policy.sampling.max_tokens)
 
     def leave(self) -> None:
         """Nothing is kept."""
 
     def _check_room(self, last: Completion | None) -> None:
         """Hold ``max_context`` as far as it is known: the next prompt is longer than the last prompt and reply."""
-        if last is None or last.counted is None or not self._policy.context.appends:
+        if last is None or last.counted is None or not self._policy.config.appends:
             return
         so_far, longest = last.counted.prompt + last.counted.reply, self._policy.sampling.max_tokens
         if so_far + longest > self._policy.config.max_context:
@@ -150,3 +184,14 @@ class OpenAIPlayer:
                 f"{so_far} tokens so far and a reply of up to {longest} exceed "
                 f"agent.max_context = {self._policy.config.max_context}"
             )
+
+
+def _fault(reply: Completion) -> str:
+    """Why a reply means nothing; see ``FAULTS``."""
+    if reply.finish == "content_filter":
+        return "filtered"
+    if reply.refused or reply.finish == "refusal":
+        return "refused"
+    if reply.calls:
+        return "arguments"
+    return "format" if reply.text.strip() else "empty"

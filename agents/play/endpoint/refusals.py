@@ -8,6 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from manyturn.agents.play.endpoint.completion import REASONING
+
 _TRY_AGAIN = frozenset({408, 409, 425, 429})  # and everything from 500
 _NO_CREDIT = "insufficient_quota"
 _RESERVED = re.compile(r"max(?:_completion)?_tokens\W.*?too large", re.DOTALL)
@@ -82,6 +84,9 @@ def _about_an_entry(raw: bytes, body: Mapping[str, Any]) -> str:
     text = raw.decode(errors="replace")[:20_000]
     if reserves_too_much(raw):
         return _SHORTER
+    if any(name in text for name in REASONING):
+        sent = any(name in message for message in body.get("messages", ()) for name in REASONING)
+        return f"--agent.reasoning {'strip leaves it out' if sent else 'keep sends it back'}"
     named = _parameter(text)
     places = {name: 0 if name == named else _place(name, text) for name in body}
     named_entries = [name for name in sorted(places, key=lambda name: places[name]) if places[name] < len(text)]

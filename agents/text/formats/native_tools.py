@@ -2,7 +2,6 @@
 
 from typing import Any, Literal
 
-from manyturn.agents.text.formats.tool_call import spoken
 from manyturn.agents.text.reply_format import FORMATS, Parsed, ReplyFormat
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.registry import Named
@@ -22,8 +21,7 @@ class NativeToolsConfig(Named):
 class NativeTools(ReplyFormat):
     """The environment's tools go out as ``tools`` of a request, and a reply's ``tool_calls`` are the action.
 
-    For endpoints and environments with tools. A reply without a call is said to the environment as it is, without
-    reasoning between ``<think>`` tags.
+    For endpoints and environments with tools. A reply without a call is said to the environment as it is.
     """
 
     by_request = True
@@ -35,8 +33,8 @@ class NativeTools(ReplyFormat):
         return ""
 
     def parse(self, text: str) -> Parsed:
-        speech = spoken(text)
-        return Parsed(speech or text.strip(), bool(speech))
+        speech = text.strip()
+        return Parsed(speech, bool(speech))
 
     def render(self, action: str) -> str:
         return action

@@ -10,7 +10,6 @@ from manyturn.envs.tools.calls import is_call
 
 _THINKING = 512  # tokens of reasoning
 _BLOCK = re.compile(r"<tool_call>((?:(?!<tool_call>).)*?)</tool_call>", re.DOTALL)
-_THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
 _TAG = re.compile(r"</?(?:tool_call|think)>")
 
 
@@ -24,8 +23,8 @@ class ToolCallConfig(Named):
 class ToolCall(ReplyFormat):
     """Tool calls are between tags, ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>``; the rest is speech.
 
-    As in the Hermes and Qwen conventions: several blocks are several calls, reasoning between ``<think>`` tags is
-    dropped, and so is what is said next to a call. A block that is not closed is passed on from its tag, so that an
+    As in the Hermes and Qwen conventions: several blocks are several calls, and what is said next to a call is
+    dropped. A block that is not closed is passed on from its tag, so that an
     environment answers it like any broken call, and never takes it for speech.
     """
 
@@ -43,15 +42,14 @@ class ToolCall(ReplyFormat):
         return super().reply_tokens(tools=True) + (_THINKING if self.thinks else 0)
 
     def parse(self, text: str) -> Parsed:
-        rest = _after_thoughts(text)
-        calls = [block.strip() for block in _BLOCK.findall(rest)]
-        if len(calls) != rest.count("<tool_call>") or len(calls) != rest.count("</tool_call>"):
-            return Parsed(rest[max(0, rest.find("<tool_call>")) :].strip(), format_valid=False)
+        calls = [block.strip() for block in _BLOCK.findall(text)]
+        if len(calls) != text.count("<tool_call>") or len(calls) != text.count("</tool_call>"):
+            return Parsed(text[max(0, text.find("<tool_call>")) :].strip(), format_valid=False)
         if calls:
             action = calls[0] if len(calls) == 1 else f"[{', '.join(calls)}]"
             return Parsed(action or text.strip(), bool(action))
-        speech = spoken(text)
-        return Parsed(speech or text.strip(), bool(speech) and not is_call(speech))
+        speech = text.strip()
+        return Parsed(speech, bool(speech) and not is_call(speech))
 
     def render(self, action: str) -> str:
         if not is_call(action):
@@ -64,20 +62,6 @@ class ToolCall(ReplyFormat):
         return "\n".join(f"<tool_call>\n{_TAG.sub(_escaped, call)}\n</tool_call>" for call in calls)
 
 
-def spoken(text: str) -> str:
-    """The speech of a reply, without its reasoning."""
-    return _THOUGHTS.sub("", _after_thoughts(text)).strip()
-
-
 def _escaped(tag: re.Match[str]) -> str:
     """A tag inside a JSON string, written so that it closes nothing."""
     return tag[0].replace("<", "\\u003c")
-
-
-def _after_thoughts(text: str) -> str:
-    """The text after the reasoning; a template may have opened it, so that the reply holds only its end."""
-    thoughts, closed, rest = text.partition("</think>")
-    opened = thoughts.lstrip().startswith("<think>")
-    if closed and (opened or "<tool_call>" not in thoughts):
-        return rest
-    return "" if opened else text

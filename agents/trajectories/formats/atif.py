@@ -7,8 +7,8 @@ environment answered; ids and log-probabilities are in its ``metrics``. What els
 ``{"not_finite": "nan"}``.
 
 A document of another program becomes a conversation: calls of tools are blocks that the reply format tool_call reads,
-what tools answer is read, and ``reasoning_content`` is left out. Steps that were copied from another trajectory, and
-those of the agent without a model, are read too: no policy wrote them here.
+what tools answer is read, and ``reasoning_content`` is the turn's reasoning. Steps that were copied from another
+trajectory, and those of the agent without a model, are read too: no policy wrote them here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -89,6 +89,7 @@ def _steps(trajectory: Trajectory, replies: list[Said]) -> list[dict[str, Any]]:
         step = {
             "source": _AGENT,
             "message": row["reply"],
+            "reasoning_content": row["reasoning"] or None,
             "metrics": _metrics(row, tokens),
             "observation": {"results": [{"content": answer}]},
         }
@@ -168,6 +169,7 @@ def _row_of(step: Mapping[str, Any], number: int, read: str, episode: Row, *, ha
         "role": ONE_ROLE,
         "observation": read,
         "reply": step["message"],
+        "reasoning": step.get("reasoning_content") or "",
         "prompt_tokens": metrics.get("prompt_tokens"),
         "reply_tokens": metrics.get("completion_tokens"),
         "logprobs": logprobs,
@@ -192,7 +194,8 @@ def _of_others(plain: Mapping[str, Any], name: str) -> Trajectory:
         of_model = step["source"] == _AGENT and step.get("llm_call_count") != 0 and not step.get("is_copied_context")
         calls = [call_block(call["function_name"], call["arguments"]) for call in step.get("tool_calls") or ()]
         text = "\n".join(filter(None, [text_of({"content": step["message"]}), *calls]))
-        messages.append(message(SYSTEM if step["source"] == SYSTEM else ASSISTANT if of_model else USER, text))
+        role = SYSTEM if step["source"] == SYSTEM else ASSISTANT if of_model else USER
+        messages.append(message(role, text) | {"reasoning_content": step.get("reasoning_content")})
         if of_model:
             spoken += 1
             replies += _told_tokens(step.get("metrics") or {})

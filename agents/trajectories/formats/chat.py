@@ -9,10 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from manyturn.agents.play.endpoint.completion import REASONING
+from manyturn.agents.text.reasoning import split_reasoning
 from manyturn.agents.trajectories.conversation import (
     ASSISTANT,
     SYSTEM,
     USER,
+    Exchange,
     Message,
     conversations,
     of_exchanges,
@@ -66,7 +69,7 @@ def read_chat(path: Path) -> list[Trajectory]:
     return trajectories
 
 
-def exchanges_of(messages: Iterable[Mapping[str, Any]]) -> tuple[str | None, list[tuple[str, str]], str]:
+def exchanges_of(messages: Iterable[Mapping[str, Any]]) -> tuple[str | None, list[Exchange], str]:
     """Of a list of messages the system text, what was read and said in turn, and what was read last."""
     system, merged = list[str](), list[Message]()
     for message in messages:
@@ -75,15 +78,31 @@ def exchanges_of(messages: Iterable[Mapping[str, Any]]) -> tuple[str | None, lis
             system.append(text)
             continue
         role = ASSISTANT if role == ASSISTANT else USER
+        reasoning = reasoning_of(message) if role == ASSISTANT else ""
         if merged and merged[-1]["role"] == role:
             merged[-1]["content"] += f"\n\n{text}"
+            merged[-1]["reasoning"] = "\n".join(filter(None, (merged[-1]["reasoning"], reasoning)))
         else:
-            merged.append({"role": role, "content": text})
+            merged.append({"role": role, "content": text, "reasoning": reasoning})
     if merged and merged[0]["role"] == ASSISTANT:
-        merged.insert(0, {"role": USER, "content": ""})
+        merged.insert(0, {"role": USER, "content": "", "reasoning": ""})
     last = merged.pop()["content"] if merged and merged[-1]["role"] == USER else ""
-    texts = [message["content"] for message in merged]
-    return "\n\n".join(system) or None, list(zip(texts[::2], texts[1::2], strict=True)), last
+    pairs = zip(merged[::2], merged[1::2], strict=True)
+    exchanges = [Exchange(read["content"], reply["content"], reply["reasoning"]) for read, reply in pairs]
+    return "\n\n".join(system) or None, exchanges, last
+
+
+def reasoning_of(message: Mapping[str, Any]) -> str:
+    """Reasoning of a message: next to its content, as a part of it, or between tags in its text."""
+    content = message.get("content")
+    parts = (
+        [part.get("reasoning") for part in content if part.get("type") == "reasoning"]
+        if isinstance(content, list)
+        else []
+    )
+    beside = next((message[name] for name in REASONING if isinstance(message.get(name), str)), None)
+    within = split_reasoning(text_of({"content": content})).reasoning
+    return "\n".join(part for part in (beside, *parts, within) if isinstance(part, str) and part)
 
 
 def text_of(message: Mapping[str, Any]) -> str:

@@ -52,7 +52,7 @@ def write(out: Path, trajectories: Iterable[Trajectory]) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    message = pa.struct([("role", pa.string()), ("content", pa.string())])
+    message = pa.struct([(name, pa.string()) for name in ("role", "content", "reasoning_content")])
     texts = ("task", "content", "split", "difficulty", "stage", "ending", "env", "policy", "record")
     kinds = {"number": pa.int64(), **dict.fromkeys(texts, pa.string()), "member": pa.int64(), "turns": pa.int64()}
     kinds |= {

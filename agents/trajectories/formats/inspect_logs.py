@@ -88,7 +88,16 @@ def _sample(trajectory: Trajectory) -> dict[str, Any]:
 def _messages(trajectory: Trajectory) -> list[Message]:
     """Messages of the first role, and the final observation."""
     first = conversations(trajectory)[:1]
-    return [*(first[0].messages if first else []), {"role": "user", "content": trajectory.episode["last"]}]
+    messages = [_with_parts(message) for message in (first[0].messages if first else [])]
+    return [*messages, {"role": "user", "content": trajectory.episode["last"]}]
+
+
+def _with_parts(message: Message) -> Message:
+    """A message with its reasoning as a part of its content, which is Inspect's place for it."""
+    if "reasoning_content" not in message:
+        return message
+    reasoning = {"type": "reasoning", "reasoning": message["reasoning_content"]}
+    return {"role": message["role"], "content": [reasoning, {"type": "text", "text": message["content"]}]}
 
 
 def of_log(plain: Mapping[str, Any], name: str) -> list[Trajectory]:

@@ -20,7 +20,10 @@ def run(writer: Writer) -> int:
     rows = _Rows(writer)
     # Their own conftest.py only: the one above asks for packages that such a machine has not.
     words = [str(_TESTS), f"--confcutdir={_TESTS}", "--device", writer.device.torch.type, "-q", "-s", "--tb=long"]
-    code = pytest.main([*words, "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib"], plugins=[rows])
+    code = pytest.main(
+        [*words, "-p", "no:cacheprovider", "-p", "no:faulthandler", "-o", "addopts=--import-mode=importlib"],
+        plugins=[rows],
+    )
     if not writer.device.works():
         return BROKEN
     return 0 if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else int(code)

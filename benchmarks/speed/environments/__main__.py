@@ -126,7 +126,7 @@ def show(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
             print(f"{row['environment']:<34}  {row['note']}")
 
 
-IN_A_BROWSER = ("manyturn/MiniWoB-v0", "manyturn/ShopPages-v0")  # browser_speed.py measures them
+IN_A_BROWSER = ("manyturn/MiniWoB-v0", "manyturn/ShopPages-v0")  # browser.py measures them
 
 
 def main() -> None:

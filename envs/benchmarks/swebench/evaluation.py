@@ -60,7 +60,7 @@ def _run(sandbox: Sandbox, script: str, seconds: float) -> Ran:
 
 
 def _begins_without_patch(sandbox: Sandbox, script: str, seconds: float) -> bool:
-    """True if the patch kept the tests from their beginning: what comes before may run its code."""
+    """True if the tests begin without the patch, so that it kept them from that: earlier commands may run its code."""
     lines = script.splitlines(keepends=True)
     start = next((number for number, line in enumerate(lines, 1) if START in line), 0)
     sandbox.restore(Snapshot(*pack([])))

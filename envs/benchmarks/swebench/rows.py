@@ -171,7 +171,7 @@ def row_of(record: Any, where: str) -> Row:
     """One row, whichever set it is of. Raises DataError.
 
     Args:
-        found: columns by name.
+        record: columns by name.
         where: it is from, for errors.
     """
     fields = _Fields(record, where)

@@ -96,7 +96,7 @@ def _sides(text: bytes) -> dict[int, list[list[ast.AST]]]:
 
 
 def _made(function: ast.AST) -> Iterator[tuple[set[str], ast.AST, set[str]]]:
-    """Definitions in a function: the names, their literals, and the names they use."""
+    """Definitions in a function: the names, the node that gives them values, and the names in it."""
     for node in ast.walk(function):
         match node:
             case ast.Assign(targets=[target, *_]) | ast.AnnAssign(target=target) | ast.AugAssign(target=target):

@@ -69,7 +69,7 @@ class Counterpart:
         return min(fit, key=lambda terms: (self.game.worth(self.side, terms), _distance(terms, near), terms))
 
     def best_for_other(self, turn: int) -> tuple[float, Terms]:
-        """Best terms for the agent at a turn, and their worth."""
+        """Largest worth for the agent at a turn, and the terms that have it."""
         if isinstance(self.game, PriceGame):
             terms = self.offer(turn, None)
             return self.game.worth(1 - self.side, terms), terms

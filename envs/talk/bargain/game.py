@@ -132,7 +132,7 @@ class SplitGame(Game):
         return sum(v * n for v, n in zip(self._values[side], self._of(side, terms), strict=True)) / 10
 
     def _of(self, side: int, terms: Terms) -> tuple[int, ...]:
-        """Swap the sides of a split; its own inverse."""
+        """Items that a side gets by the terms, which count side 0's; its own inverse."""
         assert isinstance(terms, tuple)
         return terms if side == 0 else tuple(c - n for c, n in zip(self._counts, terms, strict=True))
 

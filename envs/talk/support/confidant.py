@@ -94,7 +94,7 @@ class Confidant(User):
         return None
 
     def load(self, state: Any) -> None:
-        """Feelings belong to the environment."""
+        """Do nothing: feelings belong to the environment."""
 
     def _say(self, act: str, **parts: str) -> str:
         text = _PHRASES.say(act, self._rng, self._unseen, **parts)

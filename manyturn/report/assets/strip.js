@@ -38,7 +38,9 @@ function lanesOf(trace) {
 
 /** What is wrong with a turn's reply, as words; empty if nothing is. */
 const faultOf = (trace, turn) =>
-  [!trace.format_valid[turn] && "broken format", !trace.understood[turn] && "not understood"]
+  (trace.faults[turn] === "cut"
+    ? ["cut: nothing was done"]
+    : [!trace.format_valid[turn] && "broken format", !trace.understood[turn] && "not understood"])
     .filter(Boolean)
     .join(", ");
 

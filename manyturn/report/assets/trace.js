@@ -42,6 +42,7 @@ function exchange(trace, turn) {
     "div",
     { class: "exchange" },
     titled("Observation", trace.observations[turn], "kind-observation"),
+    trace.reasoning[turn] ? titled("Reasoning", trace.reasoning[turn], "kind-reasoning") : null,
     answer,
   );
 }

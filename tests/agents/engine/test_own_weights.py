@@ -12,14 +12,16 @@ from manyturn.agents.engine.engine import Reply, Sampling
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.model.torch_models import without_peft_warning
 
 pytestmark = pytest.mark.versions
 
 
 def _with_adapters(language):
-    language.model = get_peft_model(
-        language.model, LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False)
-    )
+    with without_peft_warning():
+        language.model = get_peft_model(
+            language.model, LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False)
+        )
     return language
 
 

@@ -25,7 +25,9 @@ def test_whole_episodes_end_while_another_environment_has_not_answered_once(tiny
             may_answer.touch()
 
     async def play() -> None:
-        agent = Agent(AgentConfig(instructions=False), language.template, engine, Sampling(max_tokens=4))
+        agent = Agent(
+            AgentConfig(instructions=False, only_admissible=True), language.template, engine, Sampling(max_tokens=8)
+        )
         async with open_seats(WORLD, {"file": str(may_answer)}, limit=4, workers=4) as seats:
             plan = [(task, EpisodeKey(0, "test", task.id, 0)) for task in seats.tasks("train")]
             await gather(seats, agent, plan, max_turns=3, patience=Patience(attempts=1), on_episode=note)

@@ -51,8 +51,8 @@ def test_what_is_drawn_depends_neither_on_the_batch_nor_on_the_order_nor_on_what
         ({}, {"order": list(reversed(range(16)))}),
         ({"reproducible": False}, {}),
         ({"reproducible": False, "max_batch": 3}, {"order": [*range(8, 16), *range(8)]}),
-        ({"cache_bytes": 300_000}, {}),
-        ({"cache_bytes": 300_000, "reproducible": False}, {}),
+        ({"cache_bytes": 360_000}, {}),
+        ({"cache_bytes": 360_000, "reproducible": False}, {}),
     ]
     for engine_options, rollout_options in cases:
         drawn = tokens(rollout(language, make_engine(language, **engine_options), **rollout_options))

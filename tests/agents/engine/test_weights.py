@@ -8,6 +8,7 @@ from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
 
 from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.model.torch_models import without_peft_warning
 
 pytestmark = pytest.mark.versions
 
@@ -16,7 +17,8 @@ pytestmark = pytest.mark.versions
 def test_an_engine_gets_what_a_checkpoint_holds(tiny, tmp_path, lora):
     language = copy.copy(tiny())
     if lora:
-        language.model = get_peft_model(language.model, LoraConfig(r=2, target_modules="all-linear"))
+        with without_peft_warning():
+            language.model = get_peft_model(language.model, LoraConfig(r=2, target_modules="all-linear"))
     language.save(tmp_path)
     saved = load_file(next(tmp_path.glob("*.safetensors")))
     given = dict(ModuleWeights(language.model).tensors())

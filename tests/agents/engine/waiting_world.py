@@ -7,7 +7,7 @@ import manyturn as mt
 
 
 class Waiting(mt.TextEnv):
-    """Three turns of anything; the first task answers no sooner than it may.
+    """Three turns of yes or no; the first task answers no sooner than it may.
 
     Args:
         file: what the first task waits for.
@@ -26,6 +26,9 @@ class Waiting(mt.TextEnv):
     def begin(self, task, rng):
         self.slow = task.params["number"] == 0
         return "Well?"
+
+    def admissible(self):
+        return ["yes", "no"]
 
     def respond(self, action):
         for _ in range(1500):

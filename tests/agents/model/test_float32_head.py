@@ -13,7 +13,7 @@ from manyturn.agents.model.float32_head import Float32Head, put_float32_head
 from manyturn.agents.model.language_model import LanguageModel, build_tiny, load_pretrained
 from manyturn.agents.model.model_config import MODELS, ModelContext, ModelError
 from manyturn.agents.model.models.pretrained import PretrainedModel
-from manyturn.agents.model.torch_models import allowed_logits, move, output_head
+from manyturn.agents.model.torch_models import allowed_logits, move, output_head, without_peft_warning
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.trainers.learn.passes import token_scores
 from manyturn.trainers.learn.passes.forward import read
@@ -94,7 +94,8 @@ def test_engine_and_learner_compute_with_the_same_head():
 
 def test_adapters_leave_it_alone_and_what_is_saved_is_an_ordinary_model(tmp_path):
     language = coarse()
-    model = get_peft_model(language.model, LoraConfig(r=2, target_modules="all-linear"))
+    with without_peft_warning():
+        model = get_peft_model(language.model, LoraConfig(r=2, target_modules="all-linear"))
     assert type(model.get_output_embeddings()) is Float32Head
     language = coarse()
     language.save(tmp_path)

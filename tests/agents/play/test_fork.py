@@ -41,6 +41,9 @@ class Whimsical(mt.TextEnv):
 
     def anchor(self):
         return self.where
+
+    def admissible(self):
+        return ["open", "wait"]
 '''
 CHANGES = {
     "another observation": 'return self.go_on("A wall.")',
@@ -63,7 +66,7 @@ class Counting(TransformersEngine):
 
 def grown(language, env=MAZE, context="whole", turn=TURN):
     """Four parents, then a branch of each and four fresh episodes side by side; and what the engine was asked then."""
-    config = AgentConfig(instructions=False, context=context)
+    config = AgentConfig(instructions=False, context=context, only_admissible=env != MAZE)
     engine = Counting(language.model, language.template.end_ids)
 
     async def run():

@@ -58,13 +58,14 @@ def test_a_chat_of_others_becomes_turns_with_its_calls_and_without_a_reward(tmp_
     assert (one.episode["success"], one.episode["return"], one.episode["split"]) == (None, None, "unknown")
 
 
-def test_an_atif_document_of_others_keeps_its_tokens_and_leaves_reasoning_out(tmp_path):
+def test_an_atif_document_of_others_keeps_its_tokens_and_its_reasoning(tmp_path):
     file = tmp_path / "one.json"
     file.write_text(json.dumps(ATIF))
     [one] = read_any(file)
     assert [row["reply"] for row in one.turns] == SAID and one.turns[1]["observation"] == "A box."
     assert one.ledger.reply(1) == [5] and one.ledger.prompt(1) == [1, 2, 3, 4]
-    assert one.about["policy"] == "m" and "secret" not in repr(one)
+    assert one.about["policy"] == "m"
+    assert [row["reasoning"] for row in one.turns] == ["a secret", ""]
 
 
 def test_what_a_conversation_that_ours_wrote_can_hold_comes_back(tmp_path):

@@ -51,6 +51,8 @@ def _trace(rows: list[dict[str, Any]], episode: Episode) -> Trace:
     return {
         "observations": [row["observation"] for row in rows],
         "replies": [row["reply"] for row in rows],
+        "reasoning": [row["reasoning"] for row in rows],
+        "faults": [row["fault"] for row in rows],
         "actions": [row["action"] for row in rows],
         "roles": [row["role"] for row in rows],
         **{name: [row[name] for row in rows] for name in ("format_valid", "understood")},
@@ -117,7 +119,8 @@ def hostile(texts: Sequence[str]) -> Report:
 
 def _hostile_trace(text: str) -> Trace:
     return {
-        **{name: [text, text] for name in ("observations", "replies", "anchors", "roles")},
+        **{name: [text, text] for name in ("observations", "replies", "reasoning", "anchors", "roles")},
+        "faults": [None, None],
         "actions": [f"{text}!", f"{text}!"],
         **{name: [False, False] for name in ("format_valid", "understood")},
         **{name: [1.0, -1.0] for name in ("rewards", "to_go", "progress")},

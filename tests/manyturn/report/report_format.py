@@ -16,7 +16,8 @@ OF_EPISODES = {
     "tags": ((list,), False),
 }
 OF_TURNS = {
-    **dict.fromkeys(("observations", "replies", "actions", "anchors", "roles"), (TEXT, False)),
+    **dict.fromkeys(("observations", "replies", "reasoning", "actions", "anchors", "roles"), (TEXT, False)),
+    "faults": (TEXT, True),
     **dict.fromkeys(("rewards", "to_go", "progress"), (NUMBER, True)),
     "versions": (COUNT, True),
     **dict.fromkeys(("format_valid", "understood"), (FLAG, False)),

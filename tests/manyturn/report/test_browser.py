@@ -67,7 +67,7 @@ def check_turn(page: Any, text: str, place: int, turn: int) -> None:
         [place, turn],
     )
     expected = visible(text)
-    assert found["blocks"] == [expected, expected, visible(f"{text}!")]
+    assert found["blocks"] == [expected, expected, expected, visible(f"{text}!")]
     assert found["task"] == [expected] and found["row"] == expected and set(found["naming"]) == {expected}
     first, last = ["reward", expected, "return to go", "cumulative", "progress"], ["policy", "environment"]
     assert found["names"] == [*first, expected, *last] and found["lanes"] == [expected]

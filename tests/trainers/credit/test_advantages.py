@@ -10,7 +10,7 @@ from credit_batches import advantage, batches, quick, rows, tokens_of, with_rewa
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from test_credit_properties import METHODS
+from test_credit_properties import METHODS, SITUATION
 
 from manyturn.trainers.credit.advantages.spo import SpoConfig, spo, task_weights
 from manyturn.trainers.credit.batch.reply_tokens import places_in_episode, token_rewards, whitened
@@ -32,16 +32,9 @@ LEVELS = [{"name": "igpo"}, JOINT, {"name": "igpo", "baseline": "separate"}, {"n
 CALLS = {"name": "stratified", "stratum": "calls", "edges": (1.0, 3.0)}
 MODULATED = [{"name": "empg", "k": 2.0}, {"name": "entropy_weight", "a": -0.5}]
 TREE = [{"name": "rtmc"}, {"name": "rtmc", "prior": 0.0, "std": False, "situation": "clock"}]
-HARD = [
-    *TOKENS,
-    SPO,
-    FIRST,
-    {**JOINT, "gamma": 0.5},
-    CALLS,
-    *TREE,
-    {"name": "forks"},
-    {"name": "forks", "baseline": "all", "between": "zero", "gamma": 0.9},
-]
+FORKS = [{"name": "forks"}, {"name": "forks", "baseline": "all", "between": "zero", "gamma": 0.9}]
+ENTROPY = {"name": "arbitrary_entropy"}
+HARD = [*TOKENS, SPO, FIRST, {**JOINT, "gamma": 0.5}, CALLS, *TREE, *FORKS, *SITUATION, ENTROPY]
 EVERY = [({"advantage": method}) for method in HARD] + [{"advantage": "grpo", "modulation": [m]} for m in MODULATED]
 by_method = pytest.mark.parametrize("stages", EVERY, ids=str)
 
@@ -119,10 +112,10 @@ def test_replies_without_a_token_and_single_turns_are_taken(stages):
         groups=["a", "b"],
         tokens=[[0, 0], [0]],
         anchors=[["x", "y"], ["x"]],
-        columns={name: [[0, 0], [0]] for name in ("calls", "drift", "final_value", "action", "drawer")},
+        columns={name: [[0, 0], [0]] for name in ("calls", "drift", "final_value", "action", "drawer", "tempered")},
         token_columns={name: [[[], []], [[]]] for name in ("value", "entropy")},
     )
-    columns = {name: [[0]] for name in ("calls", "drift", "final_value", "action", "drawer")}
+    columns = {name: [[0]] for name in ("calls", "drift", "final_value", "action", "drawer", "tempered")}
     tokens = {"value": [[[0.5]]], "entropy": [[[1.0]]]}
     single = TurnBatch.from_episodes([[1.0]], ["a"], anchors=[["x"]], columns=columns, token_columns=tokens)
     assert np.isfinite(run(silent, stages).advantage_K).all()
@@ -451,7 +444,7 @@ def large() -> TurnBatch:
         anchor_K=rng.integers(0, 5000, K),
         columns={
             **{"calls": rng.integers(0, 2, K), "drift": np.full(K, 0.01), "final_value": np.zeros(K)},
-            **{"action": rng.integers(0, 9, K), "drawer": np.repeat(np.arange(E), turns)},
+            **{"action": rng.integers(0, 9, K), "drawer": np.repeat(np.arange(E), turns), "tempered": np.zeros(K)},
         },
         token_columns={name: rng.random(T) for name in ("value", "entropy", "reward")},
         group_names={group: f"task {group}" for group in range(E // 8)},

@@ -39,6 +39,7 @@ GRAPH = [
     {"name": "g2po", "gain": "td"},
     {"name": "g2po", "mode": "mean_std_norm", "compare": "node", "situation": "history", "depth": 1},
 ]
+SITUATION = [{"name": "situation_gae"}, {"name": "situation_gae", "gamma": 1.0, "std": False, "situation": "clock"}]
 HISTORIES = [{"name": "hgpo"}, {"name": "hgpo", "mode": "mean_norm", "history": 1, "episodes": True}]
 SIMILAR = {"name": "gigpo", "similarity": 0.75}  # of the anchors below each is like its neighbours alone
 METHODS = GRPO + RLOO + GIGPO + BASELINES + TURNS + GRAPH + HISTORIES

@@ -14,6 +14,7 @@ PUBLISHED = [{"name": "igpo", "baseline": baseline} for baseline in ("separate",
 METHODS = [
     {"name": name, **more}
     for name in ADVANTAGES.names(lambda kind: kind.compares_returns_only is not True)
+    if name != "forks"  # compares branches alone, and nothing where there are none
     for more in ([{}, {"std": False}] if "std" in ADVANTAGES.entry(name).config_type.model_fields else [{}])
 ]
 GAIN = st.floats(0.05, 2.0)
@@ -32,6 +33,7 @@ def gaps(method, gains, counts):
             rewards={"outcome": [0.0] * turns, "progress": list(gains[:turns])},
             anchors=[f"room {turn}" for turn in range(turns)],
             tokens=[1] * turns,
+            columns={"action": [float(turn + 1 < turns) for turn in range(turns)]},
             token_columns={"value": [[0.0]] * turns},
         )
         for turns, count in enumerate(counts, start=1)
@@ -59,7 +61,8 @@ def test_another_turn_that_earns_something_is_worth_taking_and_one_that_costs_is
 
 def test_all_methods_that_separate_turns_are_tried():
     assert {method["name"] for method in METHODS} == {
-        *("bilevel_gae", "gae", "gigpo", "igpo", "mt_grpo", "reinforce_pp", "turn_gae")
+        *("bilevel_gae", "g2po", "gae", "gigpo", "hgpo", "igpo", "mt_grpo", "reinforce_pp", "rtmc"),
+        "turn_gae",
     }
 
 
@@ -75,5 +78,5 @@ def options(name):
 @pytest.mark.parametrize("completeness", ["none", "residual_to_last"])
 @pytest.mark.parametrize("name", ADVANTAGES.names(lambda kind: kind.compares_returns_only is True))
 def test_spa_is_refused_where_an_advantage_sees_no_turns(name, completeness):
-    with pytest.raises(ValueError, match="separates turns"):
+    with pytest.raises(ValueError, match=r"separates turns|leave spa out"):
         mc.CreditConfig(rewards=[{"name": "spa", "completeness": completeness}], advantage=options(name))

@@ -42,7 +42,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 OF_GROUPS = ["grpo", "rloo", "loop", "opo", "stratified", "mt_grpo", "igpo", "reinforce_pp_baseline", "rtmc"]
 NEEDED = {name: {"value": {}} for name in ("gae", "turn_gae", "bilevel_gae")}
-OF_SITUATIONS = ["gigpo", "graphgpo", "g2po", "hgpo"]
+OF_SITUATIONS = ["gigpo", "graphgpo", "g2po", "hgpo", "situation_gae"]
 
 
 def of(name: str) -> dict[str, Any]:
@@ -91,7 +91,10 @@ def test_credit_alone_refuses_what_concerns_credit():
 
 @pytest.mark.parametrize("name", ADVANTAGES.names())
 def test_modulations_are_refused_exactly_where_credit_is_of_tokens(name):
-    values, actions = {"value": [[[0.25], [0.5]], [[0.5]]]}, {name: [[0, 1], [1]] for name in ("action", "drawer")}
+    values, actions = (
+        {"value": [[[0.25], [0.5]], [[0.5]]]},
+        {name: [[0, 1], [1]] for name in ("action", "drawer", "tempered")},
+    )
     batch = TurnBatch.from_episodes(
         [[0, 1], [0]], [0, 0], anchors=[["a", "b"], ["a"]], columns=actions, token_columns=values
     )
@@ -100,7 +103,7 @@ def test_modulations_are_refused_exactly_where_credit_is_of_tokens(name):
         CreditConfig(advantage=of(name), modulation=("empg",))
 
 
-OF_BATCHES = sorted({*ADVANTAGES.names()} - {"forks"})  # which needs branches, that share what their turns earned
+OF_BATCHES = sorted({*ADVANTAGES.names()} - {"forks", "arbitrary_entropy"})  # which need rollouts of their own
 
 
 @pytest.mark.parametrize("method", [*map(of, OF_BATCHES), {"name": "gigpo", "turn_weight": 0.0}], ids=str)

@@ -29,7 +29,8 @@ models; Tree-GRPO adds a comparison over all episodes of the task and divides bo
 BPO is public.
 
 Watch: ``compared_draws``, the share of draws with siblings, first turns included; ``drawn_tokens``, what it costs: what
-branches repeat is not in it. ``repeated_turns``: they are read by the learner all the same.
+branches repeat is not in it; ``success`` going to and fro: the advantages of a minibatch of few episodes do not sum to
+0, and one update a step is steadier. ``repeated_turns``: they are read by the learner all the same.
 """
 
 from typing import ClassVar, Literal

@@ -83,7 +83,7 @@ def g2po(batch: TurnBatch, config: G2poConfig) -> Advantage:
 
 
 def edge_values(batch: TurnBatch, situation_K: IntK, gamma: float) -> tuple[FloatK, FloatK]:
-    """What each turn led to, its reward included (y, K), and the value of its situation (V, K).
+    """Worth of the situation after each turn, its reward included (y, K), and value of the situation before it (V, K).
 
     >>> batch = TurnBatch.from_episodes([[0, 1], [0, 0]], [0, 0], anchors=["ab", "ac"])
     >>> edge_values(batch, np.array([0, 1, 0, 2]), 0.5)

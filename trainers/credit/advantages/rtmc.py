@@ -99,7 +99,7 @@ def _spread(gain_K: FloatK, batch: TurnBatch) -> FloatK:
 
 
 def first_visits(batch: TurnBatch, tried_K: IntK) -> BoolK:
-    """Whether the turn (K) is its episode's first with this situation and action.
+    """True for the turn (K) that is its episode's first with this situation and action.
 
     >>> batch = TurnBatch.from_episodes([[0, 0, 0], [0]], [0, 0])
     >>> first_visits(batch, np.array([5, 7, 5, 5]))

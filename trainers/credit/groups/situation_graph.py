@@ -11,7 +11,7 @@ GOAL = -2  # the node that an episode's last turn leads to where the episode rea
 
 
 def reached_goal(batch: TurnBatch, goal: float) -> BoolK:
-    """Whether the turn (K) ended an episode with an outcome of ``goal`` or more.
+    """True for the turn (K) that ended an episode with an outcome of ``goal`` or more.
 
     >>> reached_goal(TurnBatch.from_episodes([[0, 1], [0.5]], [0, 0]), goal=1.0)
     array([False,  True, False])

@@ -12,7 +12,7 @@ Implementation:
 3. The weight is bounded at 0, for it must not turn the sign.
 
 Differences: the paper weighs tokens; here turns are weighed, as advantages are of turns. The bound is ours. AEPO's clip
-belongs to the objective (``aepo``).
+belongs to the objective (``entropy_balanced``).
 
 Watch: ``entropy`` should fall more slowly than without; near 0 it ranks turns by rounding, and the weights mean
 nothing.

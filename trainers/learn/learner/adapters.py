@@ -1,6 +1,5 @@
 """LoRA adapters on a frozen model: on all its linear layers but the head, or on those of a range of decoder layers."""
 
-import warnings
 from typing import Any
 
 import torch
@@ -8,7 +7,7 @@ from peft import LoraConfig, get_peft_model
 from transformers.pytorch_utils import Conv1D
 
 from manyturn.agents.model.language_model import LanguageModel
-from manyturn.agents.model.torch_models import layers_of
+from manyturn.agents.model.torch_models import layers_of, without_peft_warning
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 
@@ -26,9 +25,7 @@ def add_adapters(language: LanguageModel, learner: LearnerConfig, seed: int) -> 
         {"target_modules": "all-linear"} if learner.lora_layers is None else _within(language, learner.lora_layers)
     )
     settings = LoraConfig(r=learner.lora_rank, lora_alpha=learner.lora_alpha, bias="none", **where)
-    with torch.random.fork_rng(), warnings.catch_warnings():
-        # Peft reads what transformers 5.23 has renamed, and nobody who trains can change that.
-        warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
+    with torch.random.fork_rng(), without_peft_warning():
         torch.manual_seed(seed)
         language.model = get_peft_model(language.model, settings)  # type: ignore[assignment]
 

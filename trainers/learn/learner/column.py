@@ -62,6 +62,7 @@ class PlayedStep(NamedTuple):
         agent: the policy as it plays: reply format, chat template, sampling.
         learner: the policy as it learns.
         longest: the most tokens that the run lets a "reply" and an "episode" have.
+        temperatures: key of each episode that was drawn at another temperature than the agent's -> that temperature.
         forks: key of each episode that is a branch of another one -> where it forks.
     """
 
@@ -72,6 +73,7 @@ class PlayedStep(NamedTuple):
     learner: "Learner"
     longest: Mapping[Extent, int] = {}
     forks: "Mapping[EpisodeKey, Fork]" = {}
+    temperatures: "Mapping[EpisodeKey, float]" = {}
 
 
 class Supplied(NamedTuple):

@@ -33,7 +33,7 @@ class ObjectiveMemory:
         return self._config.epo is not None
 
     def begin(self, entropy_T: np.ndarray | None, turn_T: np.ndarray) -> RegulariserState:
-        """The regularisers' state at the begin of a step, from those before it.
+        """The regularisers' state at the beginning of a step, from those before it.
 
         Args:
             entropy_T: where ``needs_entropy``, of each token that the policy said, before the step's updates.

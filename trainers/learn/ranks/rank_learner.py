@@ -30,7 +30,7 @@ from manyturn.trainers.learn.reading.before_update import BeforeUpdate
 from manyturn.trainers.learn.reading.reference import Reference
 from manyturn.trainers.learn.reading.step_reading import watch_called
 
-_ROWS = ("advantage", "old", "kept", "reference", "weight")
+_ROWS = ("advantage", "old", "keep", "reference", "weight")
 
 
 class _Step(NamedTuple):

@@ -36,7 +36,7 @@ def shares(rows: Sequence[np.ndarray], ranks: int, least: int | None) -> list[li
 
 
 def _cut(lengths: Sequence[int], new: Sequence[int], most: int) -> list[int]:
-    """Begins of the shares, each of which has as many rows as ``most`` nodes allow.
+    """First rows of the shares, each of which has as many rows as ``most`` nodes allow.
 
     Args:
         lengths: tokens of each row, none of which has more than ``most``.

@@ -65,5 +65,6 @@ class Reference:
         return {f"reference.{number}": weights for number, weights in enumerate(self._kept)}
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """The inverse of ``tensors``; those of other names are left alone."""
-        self._kept = [tensors[f"reference.{n}"].to(weights.device) for n, weights in enumerate(self._trained)]
+        """The inverse of ``tensors``; before the end of a warm-up there are none."""
+        if "reference.0" in tensors:
+            self._kept = [tensors[f"reference.{n}"].to(weights.device) for n, weights in enumerate(self._trained)]

@@ -1,4 +1,4 @@
-"""When an episode may begin, and what a step learns from, in asynchronous order.
+"""Schedule of the asynchronous order: the start of each episode, and the groups that a step learns from.
 
 A step learns from T groups of episodes, all members of each, and steps follow one another. The group in place n of
 those that are left, from 0, may begin once

@@ -10,6 +10,7 @@ from manyturn.envs.contract.options import Options
 from manyturn.trainers.credit.stages import ADVANTAGES
 from manyturn.trainers.play.rollout.branching import Branching
 from manyturn.trainers.play.rollout.horizon import Horizon
+from manyturn.trainers.play.rollout.tempering import Tempering
 from manyturn.trainers.play.tasks.pool import CURRICULA, TaskPool
 
 
@@ -29,6 +30,9 @@ class RolloutConfig(Options):
     """Most rounds of play in a step: groups whose episodes all earn the same are replaced in the next round."""
     branching: Branching | None = None
     """Episodes of a group that fork off others where the policy is unsure; unset, all begin at the first turn."""
+    tempering: Tempering | None = None
+    """Episodes of a group that are drawn at another temperature, to hold the policy's entropy at a target; unset: none.
+    """
     attempts: int = Field(default=3, ge=1)
     """How often an episode that ended in an error is tried."""
     error_share: float = Field(default=0.1, ge=0, le=1)

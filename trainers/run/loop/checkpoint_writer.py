@@ -1,4 +1,4 @@
-"""When a run's checkpoints are written: most of them beside the step that follows, each complete before the next one.
+"""Writer of a run's checkpoints: most are written during the step that follows, each complete before the next one.
 
 What is saved is copied to the host's memory, and a thread writes it while the run goes on. So learning changes nothing
 of it, and the file is the one that would have been written between two steps. Journals of its steps go once it is on
@@ -120,7 +120,7 @@ class Saving:
             policies: Saved = {t.name: (t.language.save, _learnt(t, aside)) for t in self._run.trainees}
             complete_checkpoint(aside, policies, self._plain(state), self._keep)
         except (OSError, SafetensorError) as error:
-            self._folder.not_saved(error, last=last or state.step in (0, self._run.config.steps))
+            self._folder.not_saved(error, last=last or self._is_end(state))
         else:
             self._folder.saved(self._journaled(state), _mark(state))
 
@@ -166,6 +166,10 @@ class Saving:
             self._has_memory = copied <= spare_memory()
         return self._has_memory
 
+    def _is_end(self, state: State) -> bool:
+        """True at the end of a warm-up and of the run."""
+        return not state.warming and state.step in (0, self._run.config.steps)
+
     @property
     def _keep(self) -> int:
         return self._run.config.keep_checkpoints
@@ -185,7 +189,7 @@ class Saving:
 
 def _mark(state: State) -> tuple[object, ...]:
     """The facts whose change makes a new checkpoint due."""
-    return state.step, state.validated, len(state.config_changes), bool(state.explored)
+    return state.step, state.validated, len(state.config_changes), bool(state.explored), state.warming.get("updates")
 
 
 def _learnt(trainee: Trainee, aside: Path) -> dict[str, torch.Tensor] | WrittenShards:

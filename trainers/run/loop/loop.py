@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.learn.ranks.group import RANKS_DRAIN_SECONDS, Ranks, started_ranks
-from manyturn.trainers.recipe.changes import shown
 from manyturn.trainers.recipe.config import RunConfig, located
 from manyturn.trainers.record.checkpoint import (
     CheckpointError,
@@ -27,7 +26,7 @@ from manyturn.trainers.record.checkpoint import (
     read_state,
     version_notice,
 )
-from manyturn.trainers.record.config_edits import edits_since, plain
+from manyturn.trainers.record.config_edits import edits_since, plain, refuse_edits
 from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.peak_memory import peak_memory
 from manyturn.trainers.record.run_folder import RunFolder
@@ -43,7 +42,7 @@ from manyturn.trainers.run.step import exploration
 from manyturn.trainers.run.step.asynchronous import Ahead
 from manyturn.trainers.run.step.no_signal import SILENT_STEPS, NoSignal, warning
 from manyturn.trainers.run.step.step import train_step
-from manyturn.trainers.run.warmup.warmup import validate, warm_up
+from manyturn.trainers.run.warmup.warmup import WarmupOutput, WarmupProgress, validate, warm_up
 
 Step = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -118,7 +117,7 @@ def _start(folder: RunFolder, config: RunConfig | None, steps: int | None, *, ac
         settings = lengthened(settings, steps, checkpoint)
     edits = edits_since(checkpoint, settings)
     if not accept_config:
-        _refuse_edits(folder.path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
+        refuse_edits(folder.path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
     return _Start(settings, checkpoint, edits)
 
 
@@ -152,22 +151,33 @@ class _Session:
     async def _begin(self, checkpoint: Path | None) -> State:
         """The state to continue from: that of the checkpoint, or the end of the warm-up."""
         if checkpoint is not None:
-            return await self._resume(checkpoint)
-        run, note = self.run, self.output.note
+            state = await self._resume(checkpoint)
+            return await self._warm_up(state) if state.warming else state
         self.folder.check_new()
         self._note_memory()
         self.output.rewind(-1)
-        state = State(config=plain(run.config), notices=note.texts)
-        began = time.monotonic()
+        return await self._warm_up(State(config=plain(self.run.config), notices=self.output.note.texts))
+
+    async def _warm_up(self, state: State) -> State:
+        """The warm-up, from its start or its last measurement, with a checkpoint at each measurement."""
+        run, began, earlier = self.run, time.monotonic(), state.seconds
+
+        def measured(progress: WarmupProgress) -> None:
+            state.warming = progress.plain()
+            state.seconds = earlier + time.monotonic() - began
+            self.saving.now(state)
+
+        output = WarmupOutput(self.output.log, self.output.note, self.stopping.check, measured)
         try:
-            state.warmup, state.seen = await warm_up(run, self.output.log, note, self.stopping.check)
+            state.warmup, state.seen = await warm_up(run, output, WarmupProgress.of(state.warming))
         except ConfigError:
             self.folder.withdraw()
             raise
+        state.warming = {}
         for trainee in run.trainees:
             trainee.learner.begin_reinforcement()
         state.before = await figures(run, state, "before")
-        state.seconds = time.monotonic() - began
+        state.seconds = earlier + time.monotonic() - began
         self.saving.now(state)
         return state
 
@@ -181,7 +191,8 @@ class _Session:
         self.run.restrict(state.batch_limits)
         self.output.note.texts = state.notices
         self._note_memory()
-        self.output.rewind(state.step, explored=not exploration.is_due(self.run, state))
+        explored, updates = not exploration.is_due(self.run, state), state.warming.get("updates")
+        self.output.rewind(state.step, explored=explored, updates=updates)
         self.saving.resumed(state)
         return state
 
@@ -284,11 +295,3 @@ def _newest(folder: RunFolder) -> Path | None:
     for problem in problems:
         print(f"skipped a damaged checkpoint: {problem}", file=sys.stderr)
     return checkpoint
-
-
-def _refuse_edits(path: Path, checkpoint: Path | None, edits: Mapping[str, tuple[Any, Any]]) -> None:
-    if edits:
-        raise ConfigError(
-            f"{path}/config.toml was edited since {checkpoint}: {shown(edits)}; take the edit back, or accept it "
-            f"with manyturn train --resume {path} --accept-config"
-        )

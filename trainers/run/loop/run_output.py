@@ -40,9 +40,9 @@ class RunOutput:
         """Report a line that is no metric."""
         self._report({"seconds": self._seconds(), **line})
 
-    def rewind(self, step: int, *, explored: bool = True) -> None:
+    def rewind(self, step: int, *, explored: bool = True, updates: int | None = None) -> None:
         """Drop the lines after a step, and begin the loggers with those before; see ``RunFolder.rewind``."""
-        self._folder.rewind(step, explored=explored)
+        self._folder.rewind(step, explored=explored, updates=updates)
         self.loggers.begin(self._folder.path, self.config.model_dump(mode="json"), read_metrics(self._folder.path))
 
     def _seconds(self) -> float:

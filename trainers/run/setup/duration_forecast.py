@@ -5,10 +5,11 @@ as the training loop, says what they come to in another order or with more place
 parts share: with more places each turn is taken to cost the policy as long as before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from manyturn.agents.records.episode_rows import read_episodes
 from manyturn.trainers.play.order.schedule import EpisodePlace
@@ -76,6 +77,17 @@ class Planned:
     env_turns: float
 
 
+def _refuse_warming(run: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Raise RunFolderError with what is left of the warm-up, if the run is in it."""
+    measured = [line for line in lines if line["phase"] == "warmup"]
+    if lines and lines[-1]["phase"] == "warmup" and measured[-1].get("warmup_left_seconds"):
+        minutes = measured[-1]["warmup_left_seconds"] / 60
+        raise RunFolderError(
+            f"{run} is in its warm-up, which takes at most {minutes:.0f} minutes more at this speed: plan once it has "
+            "made a step"
+        )
+
+
 def measured(run: Path, first: int | None = None) -> Measured:
     """The costs so far of a run, which may still be running.
 
@@ -90,6 +102,7 @@ def measured(run: Path, first: int | None = None) -> Measured:
     config, lines = read_config(run), read_metrics(run)
     trained = [line for line in lines if line["phase"] == "train"][:first]
     if not trained:
+        _refuse_warming(run, lines)
         raise RunFolderError(f"{run} has made no step yet: manyturn train --steps 3 makes enough of them to plan by")
     until = lines.index(trained[-1])
     clock = [line["seconds"] for line in lines[: until + 1]]
@@ -152,7 +165,7 @@ def _workload(costs: Measured, steps: int, staleness: int, places: int, scale: f
 
 
 def _scale(costs: Measured) -> float:
-    """The measured seconds of rollouts by those that episodes only come to; both are of one order."""
+    """Ratio of the measured seconds of rollouts to the simulated seconds of episodes; both are of one order."""
     if costs.staleness:
         return 1.0  # an episode's own seconds are all that is known of it
     count = len(costs.steps)

@@ -59,10 +59,11 @@ async def check_engines(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str, 
     for update in updates:
         trainee, reading = update.trainee, update.step.reading
         if run.config.learner.old_logprobs == "engine" and not reading.is_made:
-            samples = _some(reading.samples)
+            samples = _some(_drawn_alike(update)[0])
             figures = _mismatch(trainee.learner.reader, samples)
         else:
-            samples, figures = reading.samples, mismatch(log_ratio(reading.samples, reading.logprob))
+            samples, logprobs = _drawn_alike(update)
+            figures = mismatch(log_ratio(samples, logprobs))
         if _rings(figures, coarse=_is_coarse(trainee)):
             if trainee.gap_cause is None:
                 trainee.gap_cause = await _cause(run, trainee, samples, coarse=_is_coarse(trainee))
@@ -95,6 +96,15 @@ def check_present_version(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str
             trainee.gap_cause = trainee.gap_cause or cause or _WEIGHTS
             alarms |= _ring(run, trainee, figures)
     return alarms
+
+
+def _drawn_alike(update: PolicyUpdate) -> tuple[list[Sample], list[torch.Tensor]]:
+    """The sequences that were drawn at the run's temperature, and what the learner thinks of them."""
+    step = update.step
+    tempered = [episode.key in step.temperatures for episode in step.episodes]
+    rows = zip(step.reading.samples, step.reading.logprob, strict=True)
+    alike = [(sample, row) for sample, row in rows if not tempered[sample.episode]]
+    return [sample for sample, _ in alike], [row for _, row in alike]
 
 
 def _ring(run: Run, trainee: Trainee, figures: dict[str, float]) -> dict[str, str]:

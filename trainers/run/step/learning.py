@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from manyturn.agents.play.episode import Episode
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.play.rollout.branching import Starts, drawn_tokens, repeats
@@ -18,7 +19,7 @@ from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.step.inert_parts import gives_grpos, idle_parts
 from manyturn.trainers.run.step.no_signal import no_signal
-from manyturn.trainers.run.step.policy_update import PolicyUpdate, credit_columns, policy_updates
+from manyturn.trainers.run.step.policy_update import Origins, PolicyUpdate, credit_columns, policy_updates
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Lesson:
         is_kept: the ones to learn from, unless they ended in an error.
         numbers: task id -> its number in the split.
         begun: where each episode forked, where some did.
+        temperatures: of episodes that were drawn at another temperature than the run's.
     """
 
     step: int
@@ -38,11 +40,12 @@ class Lesson:
     is_kept: Sequence[bool]
     numbers: Mapping[str, int]
     begun: Starts
+    temperatures: Mapping[EpisodeKey, float] = field(default_factory=dict)
 
     def updates(self, run: Run, memory: Memory) -> list[PolicyUpdate]:
         """An update for each policy that had a turn. Raises LearningFailed where there is none."""
         episodes = self.episodes
-        if updates := policy_updates(run, episodes, self.is_kept, memory, self.begun):
+        if updates := policy_updates(run, episodes, self.is_kept, memory, Origins.of(self.begun, self.temperatures)):
             return updates
         ends = Counter(episode.cause if episode.ending.is_error else episode.last for episode in episodes)
         [(end, count)] = ends.most_common(1)

@@ -1,8 +1,8 @@
 """Update of one policy in a step: its roles' turns, the credit that they get, and the learning."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
@@ -26,6 +26,24 @@ from manyturn.trainers.play.rollout.branching import Starts
 from manyturn.trainers.play.rollout.rollouts import is_learnable, turn_batch
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.setup.trainee import Trainee
+
+
+@dataclass(frozen=True)
+class Origins:
+    """How some episodes of a step were drawn.
+
+    Attributes:
+        forks: key of each branch -> where it forks.
+        temperatures: key of each episode that was drawn at another temperature than the run's -> that temperature.
+    """
+
+    forks: Mapping[EpisodeKey, Fork] = field(default_factory=dict)
+    temperatures: Mapping[EpisodeKey, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, begun: Starts, temperatures: Mapping[EpisodeKey, float]) -> Self:
+        """From where all episodes began."""
+        return cls({key: fork for key, fork in begun.items() if fork is not None}, temperatures)
 
 
 @dataclass(frozen=True)
@@ -75,7 +93,7 @@ class PolicyUpdate:
 
 @watchdog.unhurried()
 def policy_updates(
-    run: Run, episodes: Sequence[Episode], kept_E: Sequence[bool], memory: Memory, begun: Starts | None = None
+    run: Run, episodes: Sequence[Episode], kept_E: Sequence[bool], memory: Memory, origins: Origins | None = None
 ) -> list[PolicyUpdate]:
     """An update for each policy that had a turn, in their order.
 
@@ -83,9 +101,8 @@ def policy_updates(
         episodes: all that were played in the step.
         kept_E: the episodes to learn from, unless they ended in an error.
         memory: what the run remembers from step to step.
-        begun: where each episode forked, where some did.
+        origins: how some episodes were drawn, where not all were drawn alike.
     """
-    forks = {key: fork for key, fork in (begun or {}).items() if fork is not None}
     turns_E = [len(episode.turns) for episode in episodes]
     first_E = np.cumsum(turns_E) - turns_E
     parted = [
@@ -95,7 +112,7 @@ def policy_updates(
         for view in role_views(episode, run.roles)
     ]
     played = {t.name: [(view, places_K) for view, places_K in parted if view.role in t.roles] for t in run.trainees}
-    return [_update(run, t, played[t.name], memory, forks) for t in run.trainees if played[t.name]]
+    return [_update(run, t, played[t.name], memory, origins or Origins()) for t in run.trainees if played[t.name]]
 
 
 def _update(
@@ -103,14 +120,16 @@ def _update(
     trainee: Trainee,
     played: Sequence[tuple[RoleView, IntK]],
     memory: Memory,
-    forks: Mapping[EpisodeKey, Fork],
+    origins: Origins,
 ) -> PolicyUpdate:
     episodes, columns = [view.episode for view, _ in played], suppliers(run.config, run.seats.facts)
     places: set[Place] = {supplier.hidden for supplier in columns if supplier.hidden is not None}
     reading = trainee.learner.read(samples_of(episodes), places)
     batch = turn_batch(episodes, own_parts(run.seats.facts.part_names, run.roles))
     limits = longest(run.config, run.seats.facts)
-    step = PlayedStep(reading, batch, episodes, trainee.agent, trainee.learner, limits, forks)
+    step = PlayedStep(
+        reading, batch, episodes, trainee.agent, trainee.learner, limits, origins.forks, origins.temperatures
+    )
     batch, figures, recalled = with_columns(step, columns, trainee.memory(memory))
     earned = credit(batch, run.config.credit, recalled)
     places_K = np.concatenate([places_K for _, places_K in played])

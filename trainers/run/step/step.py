@@ -14,7 +14,7 @@ from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.step.engine_alarm import check_engines
 from manyturn.trainers.run.step.first_step import check_first_step
 from manyturn.trainers.run.step.learning import Lesson
-from manyturn.trainers.run.step.step_episodes import play_groups, starts_of
+from manyturn.trainers.run.step.step_episodes import play_groups, starts_of, temperatures_of
 
 
 async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any]:
@@ -30,7 +30,8 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
     if step == 1:
         await check_first_step(run, episodes)
     begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
-    lesson = Lesson(step, episodes, refill.is_kept, numbers, begun)
+    temperatures = temperatures_of(run, [episode.key for episode in episodes], state.memory)
+    lesson = Lesson(step, episodes, refill.is_kept, numbers, begun, temperatures)
     updates = lesson.updates(run, memory)
     alarms = await check_engines(run, updates)
     learned, memory = lesson.learn(run, folder, updates, memory)
@@ -81,6 +82,7 @@ async def _play_rounds(run: Run, state: State, folder: RunFolder) -> tuple[Refil
         numbers |= {task.id: number for task, number in zip(tasks, drawn, strict=True)}
         stage = f"train/{step}/{refill.round}" if refill.round else f"train/{step}"
         plan = plan_groups(tasks, rollout.group, config.seed, stage)
-        refill = refill.after(await play_groups(run, plan, folder, step, refill.round))
+        temperatures = temperatures_of(run, [key for _, key in plan], state.memory)
+        refill = refill.after(await play_groups(run, plan, folder, step, refill.round, temperatures))
         feedback = []  # it is given once
     return refill, numbers, memory

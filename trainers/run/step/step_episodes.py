@@ -7,20 +7,31 @@ from pathlib import Path
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.fork import Forking
+from manyturn.agents.play.tempered import Tempered
 from manyturn.agents.records.episode_rows import SCHEMA_VERSION
 from manyturn.agents.records.journal import Journal, JournalError
 from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain
 from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.envs.contract.registry import Memory
 from manyturn.envs.contract.task import Task
+from manyturn.trainers.learn.columns.tempered import PLACE
 from manyturn.trainers.play.rollout.branching import Starts, starts
 from manyturn.trainers.play.rollout.horizon import turn_limit
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.run.setup.run import Run
 
 Plan = Sequence[tuple[Task, EpisodeKey]]
+Temperatures = Mapping[EpisodeKey, float]
 
 
-async def play_groups(run: Run, plan: Plan, folder: RunFolder, step: int, round: int = 0) -> list[Episode]:
+async def play_groups(
+    run: Run,
+    plan: Plan,
+    folder: RunFolder,
+    step: int,
+    round: int = 0,
+    temperatures: Temperatures | None = None,
+) -> list[Episode]:
     """Play what the journal does not hold yet.
 
     Which rows share a batch moves the last digits of log-probabilities. So where the engine keeps bits, a step is taken
@@ -31,6 +42,7 @@ async def play_groups(run: Run, plan: Plan, folder: RunFolder, step: int, round:
     Args:
         plan: E tasks with the key of each episode.
         folder: holds the journal of this round of the step, which is begun if it is missing or of other weights.
+        temperatures: of episodes that are drawn at another temperature than the run's.
 
     Returns:
         E episodes in the order of the plan.
@@ -45,7 +57,7 @@ async def play_groups(run: Run, plan: Plan, folder: RunFolder, step: int, round:
         folder.forget_journals_after(step, round)
         with folder.writing(), _journal(path, run.versions) as journal:
             while len(episodes) < len(plan):
-                episodes |= await _play_next(run, plan, episodes, folder, journal, step)
+                episodes |= await _play_next(run, plan, episodes, folder, journal, step, temperatures or {})
     return [episodes[key] for _, key in plan]
 
 
@@ -58,7 +70,13 @@ def starts_of(run: Run, keys: Sequence[EpisodeKey], played: Mapping[EpisodeKey, 
 
 
 async def _play_next(
-    run: Run, plan: Plan, done: Mapping[EpisodeKey, Episode], folder: RunFolder, journal: Journal, step: int
+    run: Run,
+    plan: Plan,
+    done: Mapping[EpisodeKey, Episode],
+    folder: RunFolder,
+    journal: Journal,
+    step: int,
+    temperatures: Temperatures,
 ) -> dict[EpisodeKey, Episode]:
     """Play what can begin and is not there yet."""
     begun = starts_of(run, [key for _, key in plan], done)
@@ -73,6 +91,8 @@ async def _play_next(
 
     # Branches repeat what one policy said; where there are several, nothing branches.
     policy = Forking(run.only.agent, forks) if run.config.rollout.branching else run.policy()
+    if temperatures:
+        policy = Tempered(run.only.agent, temperatures)
     patience = run.patience  # its share of errors is of all that is planned
     played = await gather(
         run.seats,
@@ -110,3 +130,12 @@ def _found(plan: Plan, path: Path, versions: list[int]) -> dict[EpisodeKey, Epis
     keyed = [(EpisodeKey(*entry["key"]), entry) for entry in entries]
     episodes = [episode_from_plain(entry, tasks[key]) for key, entry in keyed if key in tasks]
     return {episode.key: episode for episode in episodes if not episode.ending.is_error}
+
+
+def temperatures_of(run: Run, keys: Sequence[EpisodeKey], memory: Memory) -> dict[EpisodeKey, float]:
+    """Temperatures of the episodes that are tempered, by what the run remembers of the entropy of the step before."""
+    rollout = run.config.rollout
+    if rollout.tempering is None:
+        return {}
+    entropy = run.only.memory(memory).get(PLACE, {}).get("entropy")
+    return rollout.tempering.temperatures(keys, rollout.group, entropy)

@@ -10,6 +10,7 @@ from manyturn.trainers.run.warmup.demonstrations import Demonstrations
 
 _MOST = 0.5  # share of replies from which their fault is the cause
 _FALLS = 0.9  # of the loss half-way: below, the warm-up was still learning
+_STANDS = 4  # measurements without progress that are a plateau
 _ROSE = 1.2  # times the loss of the first update
 _BY_HEART = 0.1  # nats a token
 
@@ -42,6 +43,24 @@ def without_success(run: Run, history: Sequence[Measurement], played: Sequence[E
         f"the warm-up ended after {last.update} updates without a success on {len(played)} validation tasks "
         f"({', '.join([*shares, f'loss {last.loss:.2g} a token'])}): {_cause(run, history, played, shown)}. "
         "With --warmup.must-succeed false the run goes on all the same"
+    )
+
+
+def plateau(run: Run, history: Sequence[Measurement], played: Sequence[Episode], shown: Demonstrations) -> str | None:
+    """The sentence about a warm-up that no longer improves; None while it does, or too little is known.
+
+    Args:
+        history, played, shown: as for ``without_success``.
+    """
+    if len(history) <= _STANDS:
+        return None
+    recent, earlier = history[-_STANDS:], history[1:-_STANDS]
+    best, before = (max((m.metrics.get("success") or 0.0 for m in part), default=0.0) for part in (recent, earlier))
+    if best > before or history[-1].loss < _FALLS * history[-_STANDS].loss:
+        return None
+    return (
+        f"the warm-up stands at success {best:.2f} since update {recent[0].update}: "
+        f"{_cause(run, history, played, shown)}"
     )
 
 

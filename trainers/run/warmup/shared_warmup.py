@@ -38,6 +38,8 @@ def take_warmup(run: Run) -> tuple[dict[str, Any], set[str]]:
     folder = Path(run.config.warmup.from_run)
     checkpoint = folder / "checkpoints" / WARMED_UP
     state = _state(folder, checkpoint)
+    if state.get("warming"):
+        raise ConfigError(f"the warm-up of {folder} is not over: let it end, or name another run as warmup.from_run")
     _refuse_another(run, folder, state)
     for trainee in run.trainees:
         _refuse_another_tokenizer(trainee, folder, checkpoint)

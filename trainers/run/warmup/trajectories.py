@@ -129,7 +129,7 @@ def _said(row: Row, reply_format: ReplyFormat) -> Act:
     reply, action = row["reply"], row["action"]
     if not (row["format_valid"] and row["understood"]):
         return Mistake(reply, action, format_valid=False)
-    parsed = reply_format.parse(reply)
+    parsed = reply_format.read(reply)
     if parsed.format_valid and action in (parsed.action, reply):
         return Act(reply, parsed.action)
     return Act(action, action)

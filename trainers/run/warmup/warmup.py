@@ -6,8 +6,9 @@ from which reinforcement learning never starts. A warm-up without any success st
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -21,19 +22,55 @@ from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.stopwatch import Stopwatch
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.warmup.demonstrations import Demonstrations, demonstrations
-from manyturn.trainers.run.warmup.failure_cause import Measurement, without_success
+from manyturn.trainers.run.warmup.failure_cause import Measurement, plateau, without_success
 from manyturn.trainers.run.warmup.shared_warmup import take_warmup
 
 
-async def warm_up(
-    run: Run, log: Log, note: Callable[[str], None], heed: Callable[[], None] = lambda: None
-) -> tuple[dict[str, Any], set[str]]:
+@dataclass
+class WarmupProgress:
+    """The progress of a warm-up.
+
+    Attributes:
+        updates: that were made, up to a measurement.
+        history: the loss of the first update, and the measurements.
+        stood: whether a plateau was named already.
+    """
+
+    updates: int = 0
+    history: list[Measurement] = field(default_factory=list)
+    stood: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        """JSON values for a checkpoint."""
+        return {**vars(self), "history": [vars(measurement) for measurement in self.history]}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Self:
+        """The inverse of ``plain``; nothing is the start."""
+        return cls(**{**plain, "history": [Measurement(**row) for row in plain.get("history", ())]})
+
+
+class WarmupOutput(NamedTuple):
+    """The listeners of a warm-up.
+
+    Attributes:
+        log: takes a line of metrics when demonstrations are there, after the first update, and at each measurement.
+        note: takes what else there is to say.
+        heed: raises where the run was asked to stop; what was done since the last measurement is lost then.
+        measured: takes the progress at each measurement but the last, to save it.
+    """
+
+    log: Log
+    note: Callable[[str], None]
+    heed: Callable[[], None]
+    measured: Callable[[WarmupProgress], None]
+
+
+async def warm_up(run: Run, output: WarmupOutput, progress: WarmupProgress) -> tuple[dict[str, Any], set[str]]:
     """Imitate, or take over what another run has learnt by it.
 
     Args:
-        log: takes a line of metrics when demonstrations are there, after the first update, and at each measurement.
-        note: takes what else there is to say.
-        heed: raises where the run was asked to stop, of which nothing would be kept.
+        progress: where to go on; the policies have the weights of then.
 
     Returns:
         What happened, and the contents of the tasks that were shown.
@@ -45,41 +82,89 @@ async def warm_up(
     config = run.config.warmup
     if config.from_run is not None:
         taken, seen = take_warmup(run)
-        note(f"the warm-up is that of {config.from_run}, with {taken['updates']} updates")
+        output.note(f"the warm-up is that of {config.from_run}, with {taken['updates']} updates")
         return taken, seen
     if not config.episodes:
         return {"updates": 0, "demonstrations": 0}, set()
     clock = Stopwatch()
-    shown = await demonstrations(run, note)
+    shown = await demonstrations(run, output.note)
     facts: dict[str, Any] = {"demonstrations": sum(map(len, shown.samples)), "updates": 0}
     if config.invalid:
         facts["invalid"] = shown.invalid
-    log({"phase": "demonstrations", "step": 0, **facts, **clock.lap("rollout")})
-    batches = [_batches(len(own), config.batch, run.config.seed) for own in shown.samples]
-    history, since, played, trained = list[Measurement](), list[float](), list[Episode](), 0
-    for update in range(1, config.max_updates + 1):
-        rate = config.lr * (1 - 0.9 * (update - 1) / config.max_updates)
-        losses, tokens = await _update(run, shown.samples, batches, rate, heed)
-        since += losses.values()
-        trained += tokens
-        facts["updates"] = update
-        if update == 1:
-            history.append(Measurement(1, float(np.mean(since)), {}))
-            log({"phase": "imitation", "step": 0, "updates": 1, **losses, **_cost(clock, trained), "lr": rate})
-            trained = 0
-        if update % config.check_every == 0 or update == config.max_updates:
-            cost, trained = _cost(clock, trained), 0
-            played = await _validation(run, f"warmup/{update}", config.check_episodes)
-            cost |= clock.lap("rollout")
-            metrics = describe(played, run.roles, run.seats.facts.part_names)
-            facts["success"] = metrics["success"]
-            log({"phase": "warmup", "step": 0, "updates": update, **metrics, **losses, **cost, "lr": rate})
-            history.append(Measurement(update, float(np.mean(since)), metrics))
-            since.clear()
-            if metrics["success"] is not None and metrics["success"] >= config.until_success:
+    cost = clock.lap("rollout")
+    if not progress.updates:
+        output.log({"phase": "demonstrations", "step": 0, **facts, **cost})
+    warming = _Warming(run, output, progress, shown, clock)
+    while progress.updates < config.max_updates:
+        await warming.update()
+        facts["updates"] = progress.updates
+        if progress.updates % config.check_every == 0 or progress.updates == config.max_updates:
+            facts["success"] = success = await warming.measure()
+            if success is not None and success >= config.until_success:
                 return facts, shown.shown
-    _judge(run, history, played, shown, note)
+    _judge(run, progress.history, warming.played, shown, output.note)
     return facts, shown.shown
+
+
+class _Warming:
+    """A warm-up in progress.
+
+    Attributes:
+        played: the episodes of the last measurement.
+    """
+
+    def __init__(
+        self, run: Run, output: WarmupOutput, progress: WarmupProgress, shown: Demonstrations, clock: Stopwatch
+    ):
+        self._run, self._output, self._progress, self._shown, self._clock = run, output, progress, shown, clock
+        config = run.config.warmup
+        self._batches = [_batches(len(own), config.batch, run.config.seed) for own in shown.samples]
+        for batches in self._batches:
+            next(itertools.islice(batches, progress.updates, progress.updates), None)  # those that were imitated
+        self.played: list[Episode] = []
+        self._losses, self._since, self._trained = dict[str, Any](), list[float](), 0
+
+    @property
+    def _rate(self) -> float:
+        """The learning rate of the last update."""
+        config = self._run.config.warmup
+        return config.lr * (1 - 0.9 * (self._progress.updates - 1) / config.max_updates)
+
+    async def update(self) -> None:
+        """The next update, with a line after the first."""
+        run, progress = self._run, self._progress
+        progress.updates += 1
+        self._losses, tokens = await _update(run, self._shown.samples, self._batches, self._rate, self._output.heed)
+        self._since += self._losses.values()
+        self._trained += tokens
+        if progress.updates == 1:
+            progress.history.append(Measurement(1, float(np.mean(self._since)), {}))
+            line = {"phase": "imitation", "step": 0, "updates": 1, **self._losses}
+            self._output.log({**line, **_cost(self._clock, self._trained), "lr": self._rate})
+            self._trained = 0
+
+    async def measure(self) -> float | None:
+        """Play validation tasks and write a line; returns the success."""
+        run, config, progress = self._run, self._run.config.warmup, self._progress
+        updates, before = progress.updates, progress.history[-1].update if progress.history else 0
+        cost, self._trained = _cost(self._clock, self._trained), 0
+        self.played = await _validation(run, f"warmup/{updates}", config.check_episodes)
+        cost |= self._clock.lap("rollout")
+        metrics = describe(self.played, run.roles, run.seats.facts.part_names)
+        remaining = config.max_updates - updates
+        pace = cost["learn_seconds"] / max(updates - before, 1)
+        cost["warmup_left_seconds"] = remaining * pace + -(-remaining // config.check_every) * cost["rollout_seconds"]
+        line = {"phase": "warmup", "step": 0, "updates": updates, **metrics, **self._losses, **cost}
+        self._output.log({**line, "lr": self._rate})
+        progress.history.append(Measurement(updates, float(np.mean(self._since)), metrics))
+        self._since.clear()
+        success = metrics["success"]
+        if remaining and (success is None or success < config.until_success):
+            if not progress.stood and (reason := plateau(run, progress.history, self.played, self._shown)):
+                progress.stood = True
+                self._output.note(reason)
+            self._output.measured(progress)
+        return success
 
 
 async def _update(

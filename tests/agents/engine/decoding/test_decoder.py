@@ -20,6 +20,7 @@ from manyturn.agents.engine.decoding.page_pool import PagePool
 from manyturn.agents.engine.decoding.row import Row
 from manyturn.agents.engine.decoding.sampling import sample
 from manyturn.agents.engine.engine import EngineError
+from manyturn.agents.model.torch_models import without_peft_warning
 from manyturn.envs.contract.keys import generator
 
 pytestmark = pytest.mark.versions
@@ -154,7 +155,8 @@ def test_adapters_are_drawn_with():
     Drawing(model).draw({0: plain})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        adapted = get_peft_model(model, LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False))
+        with without_peft_warning():
+            adapted = get_peft_model(model, LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False))
     Drawing(adapted).draw({0: drawn})
     assert drawn.logprobs != plain.logprobs
     assert_right(adapted.eval(), drawn)

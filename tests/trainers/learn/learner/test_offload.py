@@ -123,7 +123,7 @@ def test_predictions_of_the_devices_memory_leave_moments_out_and_the_hosts_is_as
     numbers = sum(p.numel() for p in here.model.parameters())
     assert update_memory(here, 32).held - update_memory(there, 32).held == 8 * numbers
     engines = [EngineContext(here.model, frozenset({0}), moments=moments) for moments in (True, False)]
-    assert _beside(engines[0], True) - _beside(engines[1], True) == 8 * numbers
+    assert _beside(engines[0], on_gpu=True) - _beside(engines[1], on_gpu=True) == 8 * numbers
     monkeypatch.setattr(pass_memory, "main_memory", lambda: (15.0 * numbers, 0.0))
     assert check_fits(here, 32, 0.0) is None
     with pytest.raises(

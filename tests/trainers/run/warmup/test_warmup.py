@@ -3,11 +3,12 @@
 import asyncio
 import os
 import re
+import shutil
 import signal
 
 import pytest
 from learner_steps import episodes_of, equal, learner, weights
-from short_runs import short_run
+from short_runs import figures, short_run
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from manyturn.envs.contract.options import ConfigError
@@ -211,3 +212,25 @@ def test_an_update_that_is_to_stop_ends_after_its_micro_batch_and_changes_nothin
     with pytest.raises(KeyboardInterrupt):
         made.imitate(episodes_of(), 1e-2, between=stop)
     assert passes == 1 and equal(before, weights(made)) and made.updates == 0
+
+
+# ---- killed in the warm-up
+
+
+def test_a_warm_up_goes_on_from_its_last_measurement_to_the_same_bits(tmp_path):
+    calm, killed = tmp_path / "calm", tmp_path / "killed"
+
+    def copy_at_the_second_measurement(line):
+        if line["phase"] == "warmup" and line["updates"] == 24:  # 12 updates are on disk, 24 are not yet saved
+            shutil.copytree(calm, killed)
+
+    warmup = {"episodes": 24, "must_succeed": False, "until_success": 1.0, "batch": 4, "check_every": 12}
+    config = short_run(warmup={**warmup, "max_updates": 36, "check_episodes": 4}, steps=2)
+    asyncio.run(train(config, calm, report=copy_at_the_second_measurement))
+    assert not (killed / "summary.json").exists()
+    asyncio.run(train(None, killed, resume=True))
+    assert figures(killed) == figures(calm)
+    updates = [line["updates"] for line in read_metrics(killed) if line["phase"] in ("imitation", "warmup")]
+    assert updates == [1, 12, 24, 36]
+    lines = [line for line in read_metrics(calm) if line["phase"] == "warmup"]
+    assert lines[0]["warmup_left_seconds"] > lines[1]["warmup_left_seconds"] > lines[2]["warmup_left_seconds"] == 0

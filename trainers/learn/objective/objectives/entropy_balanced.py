@@ -1,4 +1,4 @@
-"""AEPO's clip: PPO's, but good tokens above the upper bound keep a gradient.
+"""Entropy-balanced clip (agentic AEPO): PPO's, but good tokens above the upper bound keep a gradient.
 
     l = max(-A r, -A c)      c = clamp(r, 1 - low, 1 + high), above the upper bound (1 + high) r / sg(r)
 
@@ -25,21 +25,22 @@ from pydantic import Field
 from manyturn.trainers.learn.objective.objective import OBJECTIVES, ObjectiveConfig, TokenLoss, Tokens
 
 
-class AepoConfig(ObjectiveConfig):
-    name: Literal["aepo"] = "aepo"
+class EntropyBalancedConfig(ObjectiveConfig):
+    name: Literal["entropy_balanced"] = "entropy_balanced"
     low: float = Field(default=0.2, gt=0, le=1)
     """How far the ratio may fall below 1."""
     high: float = Field(default=0.28, gt=0)
     """How far the ratio may rise above 1 before the gradient stops growing."""
 
 
-@OBJECTIVES.register(AepoConfig)
-def aepo(tokens: Tokens, config: AepoConfig) -> TokenLoss:
+@OBJECTIVES.register(EntropyBalancedConfig)
+def entropy_balanced(tokens: Tokens, config: EntropyBalancedConfig) -> TokenLoss:
     """Loss of every token.
 
     >>> import torch
     >>> new = torch.tensor([[1.0]], requires_grad=True)
-    >>> loss = aepo(Tokens(new, torch.zeros(1, 1), torch.ones(1, 1), torch.ones(1, 1)), AepoConfig(high=0.5)).loss
+    >>> tokens = Tokens(new, torch.zeros(1, 1), torch.ones(1, 1), torch.ones(1, 1))
+    >>> loss = entropy_balanced(tokens, EntropyBalancedConfig(high=0.5)).loss
     >>> loss.item(), torch.autograd.grad(loss, new)[0].item()
     (-1.5, -1.5)
     """

@@ -1,0 +1,110 @@
+"""The page docs/papers.md: each paper that a recipe names, by title and number, so that an acronym alone finds none.
+
+python tests/manyturn/pages/papers_page.py > docs/papers.md
+"""
+
+import re
+from pathlib import Path
+
+from manyturn.cli.pages.method_pages import Piece, RecipeHead, pieces
+from manyturn.recipes import methods
+
+ROOT = Path(__file__).parents[3]
+AGAIN = "docs/papers.md says something else: make it again, python tests/manyturn/pages/papers_page.py > docs/papers.md"
+LEARNS = "tests/trainers/test_learning_recipes.py"
+OTHER_NAMES = {"forks": "c3_baselines", "loop": "loop", "grpo": "grpo", "entropy_balanced": "aepo_loss_thirdparty"}
+TITLES = {
+    "1506.02438": "High-Dimensional Continuous Control Using Generalized Advantage Estimation",
+    "1707.06347": "Proximal Policy Optimization Algorithms",
+    "2402.03300": "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
+    "2402.14740": "Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs",
+    "2501.03262": "REINFORCE++",
+    "2502.01600": "Reinforcement Learning for Long-Horizon Interactive LLM Agents",
+    "2503.14286": "Tapered Off-Policy REINFORCE",
+    "2503.14476": "DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
+    "2503.20783": "Understanding R1-Zero-Like Training: A Critical Perspective",
+    "2504.03380": "Online Difficulty Filtering for Reasoning Oriented Reinforcement Learning",
+    "2504.09710": "DUMP: Automated Distribution-Level Curriculum Learning for RL-based LLM Post-training",
+    "2505.10978": "Group-in-Group Policy Optimization for LLM Agent Training",
+    "2505.11821": "Reinforcing Multi-Turn Reasoning in LLM Agents via Turn-Level Credit Assignment",
+    "2505.14970": "Self-Evolving Curriculum for LLM Reasoning",
+    "2505.20732": "SPA-RL: Reinforcing LLM Agents via Stepwise Progress Attribution",
+    "2505.23585": "On-Policy RL with Optimal Reward Baseline",
+    "2506.13585": "MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention",
+    "2507.18071": "Group Sequence Policy Optimization",
+    "2507.19849": "Agentic Reinforced Policy Optimization",
+    "2507.20673": "Geometric-Mean Policy Optimization",
+    "2508.10548": "Stabilizing Long-term Multi-turn Reinforcement Learning with Gated Rewards",
+    "2509.08755": "AgentGym-RL: Training LLM Agents for Long-Horizon Decision Making through Multi-Turn RL",
+    "2509.09265": "Harnessing Uncertainty: Entropy-Modulated Policy Gradients for Long-Horizon LLM Agents",
+    "2509.13232": "Single-stream Policy Optimization",
+    "2509.22576": "EPO: Entropy-regularized Policy Optimization for LLM Agents Reinforcement Learning",
+    "2510.06214": "Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM Search Agents",
+    "2510.08141": "Arbitrary Entropy Policy Optimization",
+    "2510.14545": "Agentic Entropy-Balanced Policy Optimization",
+    "2510.14967": "Information Gain-based Policy Optimization",
+    "2510.16907": "VAGEN: Reinforcing World Model Reasoning for Multi-Turn VLM Agents",
+    "2510.18855": "Every Step Evolves: Scaling Reinforcement Learning for Trillion-Scale Thinking Model",
+    "2511.20347": "Soft Adaptive Policy Optimization",
+    "2512.17008": "Turn-PPO",
+    "2601.22491": "Sweet Spot Learning",
+    "2602.22817": "Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",
+    "2604.11037": "RTMC: Step-Level Credit Assignment via Rollout Trees",
+    "2605.26684": "Beyond Trajectory-Level Attribution: Graph-Based Credit Assignment for Agentic RL (GraphGPO)",
+    "2606.22995": "Group-Graph Policy Optimization for Long-Horizon Agentic Reinforcement Learning",
+    "2607.14171": "Branching Policy Optimization: Sandbox-Native Language Agent Reinforcement Learning",
+}
+HEAD = """# Papers and recipes
+
+An acronym is not a method: AEPO, ARPO, EPO, MPO and SPO each name two papers. So look a method up by its paper.
+This page is made from the recipes and the docstrings of what they name, and a test compares it
+(`python tests/manyturn/pages/papers_page.py > docs/papers.md`). A recipe of several papers has a row for each. Numbers
+of authors, or of others where the name of the file says so, are in [tests/golden](../tests/golden/README.md).
+
+| paper | arXiv | recipe | what differs | test |
+|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """The page's text."""
+    rows = [row for name in methods() for row in rows_of(name)]
+    return HEAD + "".join(f"{row}\n" for row in sorted(rows, key=str.lower))
+
+
+def rows_of(name: str) -> list[str]:
+    """The table's rows of a recipe."""
+    paper, parts = RecipeHead.of(name).paper, pieces(name)
+    tests = ", ".join(f"`{test}`" for test in tests_of(parts))
+    numbers = re.findall(r"arXiv (\d{4}\.\d{5})", paper)
+    if paper.startswith("none"):
+        numbers = []
+    papers = [(TITLES[number], number) for number in numbers] or [(paper, "none")]
+    return [f"| {title} | {number} | `{name}` | {differs(parts)} | {tests} |" for title, number in papers]
+
+
+def differs(parts: list[Piece]) -> str:
+    """The first sentence about differences in the part that tells the recipe from others."""
+    told = [part.text.partition("\nDifferences: ")[2].partition("\n\n")[0] for part in ordered(parts)]
+    text = " ".join(next((one for one in told if one), "none that is known").split())
+    return re.split(r"(?<=[a-z)`\"])\. (?=[A-Z`\"])", text)[0].rstrip(".").replace("|", "\\|")
+
+
+def tests_of(parts: list[Piece]) -> list[str]:
+    """Golden files of the parts' names, and the test that each recipe learns."""
+    stems = sorted(path.stem for path in (ROOT / "tests/golden").glob("*.json"))
+    named = [OTHER_NAMES.get(part.name, part.name) for part in ordered(parts) if part.name not in ("", "clip")]
+    found = [stem for name in named for stem in stems if stem == name or stem.startswith(f"{name}_")]
+    return [*dict.fromkeys(f"tests/golden/{stem}.json" for stem in found), LEARNS]
+
+
+def ordered(parts: list[Piece]) -> list[Piece]:
+    """The parts, those that most recipes share last."""
+    shared = ("invalid_penalty", "clip", "grpo")
+    own = [part for part in parts if part.name and part.name not in shared]
+    rest = [part for part in parts if not part.name and part.place not in ("objective.kl", "objective.entropy")]
+    return [*own, *rest, *(part for part in parts if part.name in shared)]
+
+
+if __name__ == "__main__":
+    print(page(), end="")
