@@ -103,7 +103,7 @@ def _critic(batch: TurnBatch) -> FloatK:
 
 
 def _targets(batch: TurnBatch, return_K: FloatK) -> FloatK:
-    """What the critic is to predict (T): the turn's return, at its first token."""
+    """Targets of the critic (T): the turn's return, at its first token."""
     targets_T = np.full(int(batch.tokens_K.sum()), np.nan)
     spoken_K = batch.tokens_K > 0
     targets_T[(np.cumsum(batch.tokens_K) - batch.tokens_K)[spoken_K]] = return_K[spoken_K]

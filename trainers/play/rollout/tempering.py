@@ -30,7 +30,7 @@ from manyturn.envs.contract.options import Options
 
 
 class Tempering(Options):
-    """How many members of a group are tempered, and towards which entropy."""
+    """Number of tempered members of a group, and the entropy that they steer to."""
 
     target: float = Field(gt=0)
     """Entropy of a drawn token, in nats, that the policy is to be held at."""

@@ -30,7 +30,7 @@ from manyturn.trainers.run.setup.trainee import Trainee
 
 @dataclass(frozen=True)
 class Origins:
-    """How some episodes of a step were drawn.
+    """Origins of the episodes of a step that were drawn in a special way.
 
     Attributes:
         forks: key of each branch -> where it forks.
