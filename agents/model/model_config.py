@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.registry import Named, Registry
-from manyturn.envs.tools.told import taken_out
+from manyturn.envs.tools.tool_prompt import taken_out
 
 if TYPE_CHECKING:
     import torch

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from manyturn.agents.text.reasoning import CLOSE, OPEN, without_reasoning
-from manyturn.envs.tools.told import taken_out
 from manyturn.envs.tools.tool import Schema
+from manyturn.envs.tools.tool_prompt import taken_out
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -68,7 +68,7 @@ class OwnSystem(NamedTuple):
 class ChatTemplate:
     """A tokenizer's chat template, taken apart into opening and bridge.
 
-    Tools that a system text names in a block (``manyturn.envs.tools.told``) are shown in the template's own way where
+    Tools that a system text names in a block (``manyturn.envs.tools.tool_prompt``) are shown in the template's own way where
     it has one; else the block stays in the system text as it is.
 
     Args:

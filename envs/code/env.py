@@ -15,8 +15,8 @@ from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.hosting.engines import usable
 from manyturn.envs.tools.calls import call_text
-from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import ToolError
+from manyturn.envs.tools.tool_prompt import told
 from manyturn.envs.tools.toolset import Toolset
 
 INSTRUCTIONS = (

@@ -19,7 +19,7 @@ from manyturn.envs.desk.shapes import LEVELS, ShapeLevel
 from manyturn.envs.desk.store import Store
 from manyturn.envs.desk.tasks import tasks
 from manyturn.envs.tools.calls import CallRequest, call_text, is_call
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import told
 from manyturn.envs.tools.toolset import Call, Toolset
 from manyturn.envs.users.agenda import AgendaOptions
 from manyturn.envs.users.user_env import Maker, UserEnv

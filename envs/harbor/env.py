@@ -36,8 +36,8 @@ from manyturn.envs.software.recent import Recent
 from manyturn.envs.software.tools import Tools
 from manyturn.envs.software.tree import difference, patched
 from manyturn.envs.tools.calls import call_text
-from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import tool_of
+from manyturn.envs.tools.tool_prompt import told
 
 INSTRUCTIONS = """\
 You work on a task in a sandbox without a network, with the tools below. The first message gives the task and its \

@@ -21,7 +21,7 @@ from manyturn.envs.search.research import MOST_SOURCES, Research
 from manyturn.envs.search.scoring import exact, f1
 from manyturn.envs.shop.analyzer import STOP_WORDS
 from manyturn.envs.tools.calls import call_text
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import told
 from manyturn.envs.tools.toolset import Toolset
 
 INSTRUCTIONS = (

@@ -17,11 +17,11 @@ from manyturn.envs.contract.keys import digest, generator
 from manyturn.envs.software.agreement import agree
 from manyturn.envs.software.allowance import Allowance, timed
 from manyturn.envs.software.checked_run import PASSED, CheckedRun, run_tests
+from manyturn.envs.software.comparison_sides import Part
 from manyturn.envs.software.deck import Deck, Run, drawn
 from manyturn.envs.software.marks import expected_to_fail
 from manyturn.envs.software.questions import BOTH, SEEN, Questions, questions
 from manyturn.envs.software.recent import Recent
-from manyturn.envs.software.sides import Part
 
 _DECKS = 4  # of a problem: few enough that they are soon all drawn, and not all gradings are alike
 _REFERENCE_SECONDS, _FAULTY_SECONDS, _SECONDS = 5.0, 0.25, 8.0  # of the processor's time, of one test

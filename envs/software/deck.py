@@ -17,9 +17,9 @@ import numpy as np
 from manyturn.envs.software.agreement import UNSTEADY, same
 from manyturn.envs.software.alterations import altered
 from manyturn.envs.software.checked_run import FAILED, PASSED, CheckedRun
+from manyturn.envs.software.comparison_sides import Part, divided, parts_of
 from manyturn.envs.software.questions import BOTH, Questions
 from manyturn.envs.software.reach import Reach
-from manyturn.envs.software.sides import Part, divided, parts_of
 
 _COPIES = ((8, 9), (30, 4), (math.inf, 2))  # so many tests to make pass at most, so many copies
 _SIDES, _COINS = 2, -1  # of a comparison; in place of a copy's number

@@ -33,7 +33,7 @@ from manyturn.envs.software.tree import Changes, difference, patched, snapshot_o
 from manyturn.envs.software.words import call_of, line_of
 from manyturn.envs.software.work import Judge, Work, schemas
 from manyturn.envs.tools.calls import BadCall, call_text, is_call, read_calls
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import told
 from manyturn.envs.tools.toolset import Answered
 
 INSTRUCTIONS = f"""\

@@ -9,8 +9,8 @@ from pydantic_core import to_json
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.tools.calls import LONGEST, BadCall, CallRequest, read_calls
-from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import BadArguments, Schema, Tool, ToolError, tool_of
+from manyturn.envs.tools.tool_prompt import told
 
 
 class ToolFault(RuntimeError):

@@ -114,7 +114,7 @@ class HandPlayedEpisode:
         self._over = False
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The action for what ``env.reset`` or ``env.step`` gave; empty where the reply was cut, for no part of it acts.
+        """Action for what ``env.reset`` or ``env.step`` gave; empty where the reply was cut: no part of it acts.
 
         Raises:
             ValueError: the episode is over, or the policy has begun another.

@@ -12,7 +12,7 @@ from manyturn.terminal import exit_codes
 
 VAULT = '''
 import manyturn as mt
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import told
 from manyturn.envs.tools.toolset import Toolset
 
 

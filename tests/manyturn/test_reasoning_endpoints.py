@@ -13,7 +13,7 @@ from manyturn.report.document import document_of
 TURNS = 10
 LADDER = f'''
 import manyturn as mt
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import told
 from manyturn.envs.tools.toolset import Toolset
 
 

@@ -4,8 +4,8 @@ from itertools import product
 
 import manyturn as mt
 from manyturn.envs.tools.calls import call_text
-from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import ToolError
+from manyturn.envs.tools.tool_prompt import told
 from manyturn.envs.tools.toolset import Toolset
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday")

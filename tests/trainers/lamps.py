@@ -8,7 +8,7 @@ from itertools import product
 
 import manyturn as mt
 from manyturn.envs.tools.calls import call_text
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import told
 
 COLOURS = ("red", "blue", "green")
 KINDS = {"short": 1, "long": 2}

@@ -23,8 +23,8 @@ from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat
-from manyturn.envs.tools.told import taken_out
 from manyturn.envs.tools.tool import Schema
+from manyturn.envs.tools.tool_prompt import taken_out
 
 
 class EndpointRequest(NamedTuple):
@@ -95,7 +95,7 @@ class OpenAIPolicy:
         if self.format.by_request and not tools:
             raise EndpointError(
                 f"agent.format = {self.config.format.name} sends the environment's tools, and its instructions name "
-                "none: use --agent.format tagged, or name them with manyturn.envs.tools.told"
+                "none: use --agent.format tagged, or name them with manyturn.envs.tools.tool_prompt"
             )
         return OpenAIPlayer(self, key, self.config.system_text(rules), tools)
 

@@ -11,8 +11,8 @@ from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.tools.calls import calls_text, is_call
-from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import Schema, Tool
+from manyturn.envs.tools.tool_prompt import told
 from manyturn.envs.tools.toolset import Toolset
 
 MOST_STEPS = 20  # actions with calls after one message of the user

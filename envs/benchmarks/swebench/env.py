@@ -27,8 +27,8 @@ from manyturn.envs.software.allowance import Allowance
 from manyturn.envs.software.display import harmless
 from manyturn.envs.software.tools import Tools
 from manyturn.envs.tools.calls import call_text
-from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import tool_of
+from manyturn.envs.tools.tool_prompt import told
 from manyturn.envs.tools.toolset import Toolset
 
 INSTRUCTIONS = f"""\

@@ -12,7 +12,7 @@ from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.tools.calls import call_text, is_call
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import told
 from manyturn.envs.tools.toolset import Answered, Call, Toolset
 from manyturn.envs.users.model import GREETING
 from manyturn.envs.users.protocol import Heard, UserError

@@ -14,7 +14,7 @@ from manyturn.envs.talk.booking.town import KINDS, SLOTS, TERMS, TRAITS
 from manyturn.envs.talk.booking.words import ask, book_text, query_text, tell
 from manyturn.envs.talk.talk_env import TalkEnv
 from manyturn.envs.tools.calls import is_call
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import told
 from manyturn.envs.users import acts
 from manyturn.envs.users.agenda import AgendaOptions, AgendaUser
 from manyturn.envs.users.phrases import UNSEEN_SPLIT

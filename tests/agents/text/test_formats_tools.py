@@ -13,7 +13,7 @@ from manyturn.agents.text.formats.tool_call import ToolCall, ToolCallConfig
 from manyturn.agents.text.reply_format import Parsed
 from manyturn.agents.text.template import ChatTemplate
 from manyturn.envs.tools.calls import call_text, calls_text, is_call, read_calls
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import told
 
 PIECES = ["<think>", "</think>", "<tool_call>", "</tool_call>", '{"name": "look"}', "hm", "[", "{"]
 CALL = '{"name": "look", "arguments": {}}'

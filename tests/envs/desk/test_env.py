@@ -12,7 +12,7 @@ from manyturn.envs.desk.env import PARTS, Desk
 from manyturn.envs.desk.packs import PACKS
 from manyturn.envs.desk.shapes import LEVELS
 from manyturn.envs.tools.calls import call_text, calls_text
-from manyturn.envs.tools.told import taken_out
+from manyturn.envs.tools.tool_prompt import taken_out
 from manyturn.envs.users.agenda import AgendaUser
 
 ID = "manyturn/Desk-v0"

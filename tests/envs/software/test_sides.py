@@ -11,10 +11,10 @@ from test_word_between_runs import ALL_PASS, written
 
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease
+from manyturn.envs.software.comparison_sides import divided
 from manyturn.envs.software.grader import RESOLVED, grade
 from manyturn.envs.software.problem import Problem
 from manyturn.envs.software.questions import questions
-from manyturn.envs.software.sides import divided
 from manyturn.envs.tools.calls import call_text
 
 SUBMIT = call_text("submit")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.envs.tools.told import taken_out, told
+from manyturn.envs.tools.tool_prompt import taken_out, told
 
 pytestmark = pytest.mark.versions
 

@@ -12,7 +12,7 @@ import numpy as np
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.tools.calls import BadCall, read_calls
-from manyturn.envs.tools.told import taken_out
+from manyturn.envs.tools.tool_prompt import taken_out
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 
@@ -27,7 +27,7 @@ class ToolCallsConfig(ColumnConfig):
         tools = tool_names(env.instructions)
         if not tools:
             return (
-                f"counts calls of tools, and {env.name} tells agents of none (manyturn.envs.tools.told): take an "
+                f"counts calls of tools, and {env.name} tells agents of none (manyturn.envs.tools.tool_prompt): take an "
                 "environment that has some, such as manyturn/Search-v0, or another stage"
             )
         missing = next((tool for tool in self.tools if tool not in tools), None)
@@ -58,7 +58,7 @@ def called(action: str, tools: Collection[str]) -> int:
 def tool_names(instructions: str) -> list[str]:
     """The tools that instructions tell of.
 
-    >>> from manyturn.envs.tools.told import told
+    >>> from manyturn.envs.tools.tool_prompt import told
     >>> tool_names(told("Be kind.", [{"type": "function", "function": {"name": "look"}}]))
     ['look']
     """
