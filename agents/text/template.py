@@ -68,7 +68,7 @@ class OwnSystem(NamedTuple):
 class ChatTemplate:
     """A tokenizer's chat template, taken apart into opening and bridge.
 
-    Tools that a system text names in a block (``manyturn.envs.tools.tool_prompt``) are shown in the template's own way where
+    Tools that a system text names in a block (``envs/tools/tool_prompt.py``) are shown in the template's own way where
     it has one; else the block stays in the system text as it is.
 
     Args:

@@ -5,7 +5,7 @@ gets past them. What is drawn and answered depends on the problem alone: it is p
 
 The reference answers twice. Answers in which it does not agree with itself are left out. Of a copy in which it stops
 with an error, what it answers before that is asked. The second time it answers as programs will: two computed sides of
-a comparison in two runs (``sides.py``), unless that changes what a test does.
+a comparison in two runs (``comparison_sides.py``), unless that changes what a test does.
 """
 
 import math

@@ -38,7 +38,7 @@ def test_only_an_easy_task_names_a_test():
     hard = statement(known, "hard", (TEST, OTHER), ((TEST, "assert 1 == 2"), (OTHER, "KeyError: 'x'")))
     assert TEST in easy and "2 of its tests fail" in easy and OTHER not in easy
     assert "test_one" not in medium and "assert 1 == 2" in medium
-    assert "2 faults" in hard and "test_two" not in hard and "KeyError: 'x'" in hard
+    assert "2 bugs" in hard and "test_two" not in hard and "KeyError: 'x'" in hard
     assert "toolz 1.0.0" in easy and "toolz/, tlz/" in easy
 
 

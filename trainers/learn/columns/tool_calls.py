@@ -27,7 +27,7 @@ class ToolCallsConfig(ColumnConfig):
         tools = tool_names(env.instructions)
         if not tools:
             return (
-                f"counts calls of tools, and {env.name} tells agents of none (manyturn.envs.tools.tool_prompt): take an "
+                f"counts calls of tools, and {env.name} tells agents of none (envs/tools/tool_prompt.py): take an "
                 "environment that has some, such as manyturn/Search-v0, or another stage"
             )
         missing = next((tool for tool in self.tools if tool not in tools), None)

@@ -66,6 +66,6 @@ def test_a_run_charges_one_flag_and_its_tables_hold_both(tmp_path, form, penalty
 
 
 def test_a_penalty_that_can_charge_nothing_says_so(tmp_path):
-    line, turns, _, told = played(tmp_path / "run", FREE, seed=1, agent={"only_admissible": True})
+    line, turns, *_ = played(tmp_path / "run", FREE, seed=1, agent={"only_admissible": True})
     assert all(row["format_valid"] for row in turns)
     assert line["penalised_turns"] == line["penalty_alone"] == 0
