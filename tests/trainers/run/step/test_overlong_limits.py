@@ -18,7 +18,7 @@ ODD = f"{Path(__file__).parents[2].joinpath('odd_replies.py')}:OddReplies"
 
 
 # Enough for some replies that end by themselves: where all are cut, all are penalised alike.
-SPEAKING = {"episodes": 24, "must_succeed": False, "batch": 4, "max_updates": 45, "check_every": 45, "lr": 1e-2}
+SPEAKING = {"episodes": 24, "must_succeed": False, "batch": 4, "max_updates": 18, "check_every": 18, "lr": 1e-2}
 
 
 def of(rewards, **changes):
