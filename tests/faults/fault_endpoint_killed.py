@@ -57,7 +57,7 @@ class Gated(OpenAIPolicy):
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def complete(self, request: Request, key: EpisodeKey, turn: int) -> Completion:
+    async def complete(self, request: EndpointRequest, key: EpisodeKey, turn: int) -> Completion:
         await self.gate.wait()
         self.under_way += 1
         try:
