@@ -114,7 +114,7 @@ class HandPlayedEpisode:
         self._over = False
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The action for what ``env.reset`` or ``env.step`` gave.
+        """Action for what ``env.reset`` or ``env.step`` gave; empty where the reply was cut: no part of it acts.
 
         Raises:
             ValueError: the episode is over, or the policy has begun another.
@@ -132,7 +132,7 @@ class HandPlayedEpisode:
         )
         seat: Any = self._own  # the caller resets and steps it, and no policy does
         self.said = result_of(self._player.act(step, seat))
-        return self.said.action
+        return "" if self.said.cut is not None else self.said.action
 
     def leave(self) -> None:
         """The episode is over, whether or not the environment says so."""

@@ -48,7 +48,8 @@ class EntropyTerm:
                 f"run of {generations} sees the start alone: leave it out, and the schedule is the run's"
             )
         self._close(reduce)
-        self.now = self._history.range(self.config, generations)
+        config = self.config.model_copy(update={"horizon": self.config.horizon or generations})
+        self.now = self._history.range(config)
         figures = {"epo/weight": self.now.weight}
         return figures | ({"epo/reference": self.now.reference[0]} if self.now.reference else {})
 

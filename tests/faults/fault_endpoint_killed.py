@@ -12,7 +12,7 @@ from guessing import CONFIG, SAMPLING, endpoint, open_files, play_round, seats
 from tally import Tally
 
 from manyturn.agents.play.endpoint.completion import Completion
-from manyturn.agents.play.endpoint.policy import OpenAIPolicy, Request
+from manyturn.agents.play.endpoint.policy import EndpointRequest, OpenAIPolicy
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 
@@ -57,7 +57,7 @@ class Gated(OpenAIPolicy):
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def complete(self, request: Request, key: EpisodeKey, turn: int) -> Completion:
+    async def complete(self, request: EndpointRequest, key: EpisodeKey, turn: int) -> Completion:
         await self.gate.wait()
         self.under_way += 1
         try:
@@ -95,7 +95,7 @@ def run(count: int, seed: int, folder: Path) -> Tally:
 async def _run(count: int, seed: int) -> Tally:
     program = Program()
     policy = Gated(f"http://127.0.0.1:{program.port}/v1")
-    opening = Request([{"role": "user", "content": "a number from 1 to 9"}])
+    opening = EndpointRequest([{"role": "user", "content": "a number from 1 to 9"}])
     await policy.complete(opening, EpisodeKey(seed, "opening", "none", 0), 0)  # from now on it is known to be there
     rng = generator("kill the endpoint", seed)
     kills: Counter[bool] = Counter()

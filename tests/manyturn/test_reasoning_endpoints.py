@@ -13,7 +13,7 @@ from manyturn.report.document import document_of
 TURNS = 10
 LADDER = f'''
 import manyturn as mt
-from manyturn.envs.tools.tool_prompt import told
+from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Toolset
 
 
@@ -26,7 +26,7 @@ class Ladder(mt.TextEnv):
         super().__init__()
         self._toolset = Toolset([self.climb])
         self.tools = self._toolset.schemas
-        self.instructions = told("Climb to rung {TURNS}.", self.tools)
+        self.instructions = with_tools("Climb to rung {TURNS}.", self.tools)
 
     def tasks(self, split):
         return [mt.Task(f"{{split}}/{{i}}", split, {{"i": i, "split": split}}) for i in range(2)]

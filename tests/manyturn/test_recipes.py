@@ -48,7 +48,8 @@ ODD = {"env": {"id": f"{EIGHT.with_name('odd_replies.py')}:OddReplies"}}
 # Strata of searches need an environment that has a tool to search with.
 ROOM = {"env": {"id": f"{EIGHT.with_name('searches.py')}:Searches"}}
 # An estimator learns from outcomes that differ, even those of so short a warm-up.
-CHANCES = {"env": {"id": f"{EIGHT.with_name('chances.py')}:Chances"}}
+CHOOSING = {"agent": {"only_admissible": True}, "sampling": {"max_tokens": 8}}  # no reply is cut, so that all act
+CHANCES = {"env": {"id": f"{EIGHT.with_name('chances.py')}:Chances"}, **CHOOSING}
 ENVS = {
     **{"dump": KINDS, "sec": KINDS, "igpo": {"env": {"id": f"{EIGHT}:Eight"}}, "gigpo-similarity": DOORS, "loop": ODD},
     **{"spa": CHANCES, "spa-alongside": CHANCES, "gigpo-spa-epo-gra": CHANCES},
@@ -99,7 +100,7 @@ def tiny(name, **changes):
     }
     if exploration:
         sizes["progress"] = {"exploration": exploration}
-    if ENVS.get(name) in (KINDS, ROOM):  # its demonstrations are longer than so short a run lets replies be
+    if ENVS.get(name) in (KINDS, ROOM, CHANCES):  # demonstrations that are too long, or teach all there is
         sizes["warmup"] = {"episodes": 0}
     return of_method(name, env=ENVS.get(name, SHORT), **overlay(sizes, changes))
 

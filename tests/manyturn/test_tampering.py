@@ -9,7 +9,8 @@ from manyturn.report.document import document_of
 SIZES = {
     "model": {"width": 16, "layers": 1, "heads": 2},
     "agent.max_context": 256,
-    "sampling.max_tokens": 4,
+    "agent.only_admissible": True,
+    "sampling.max_tokens": 8,
     "warmup.episodes": 0,
     "rollout": {"tasks": 2, "group": 2},
     "evaluation": {"limit": 2},
@@ -31,6 +32,9 @@ class Vault(mt.TextEnv):
 
     def respond(self, action):
         return self.fail("No.")
+
+    def admissible(self):
+        return ["open", "break"]
 
     def measures(self):
         return {"tampered": float(self.broken)}

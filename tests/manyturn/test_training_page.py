@@ -12,7 +12,7 @@ from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.metrics import METRICS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
-FIGURES = {name: 0.5 for name in METRICS if name not in ("phase", "step", "seconds", "updates")}
+FIGURES = {name: 0.5 for name in METRICS if name not in ("phase", "step", "seconds", "updates", "warmup_left_seconds")}
 DEFAULTS = parse_config({"env": {"id": "x"}})
 
 

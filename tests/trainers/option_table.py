@@ -112,6 +112,9 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "agent.show_admissible": Matters(True),
     "agent.only_admissible": Matters(True),
     "agent.max_context": Matters(24),
+    "agent.max_episode_tokens": Matters(3),
+    "agent.cut": Matters("end"),
+    "agent.reasoning": Unchanged(why="of reasoning in the history, which a tiny model does not write"),
     "roles": Matters(
         {"caller": "one", "liar": "random"},
         {**LEARNT, "env.id": f"{LAMPS['env']['id'].replace('lamps.py:Lamps', 'duet.py:Duet')}"},

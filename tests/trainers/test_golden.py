@@ -12,6 +12,7 @@ pytestmark = pytest.mark.versions
 
 # Files of the folder that belong to environments.
 ELSEWHERE = ("webshop_", "tau_bench_", "tau2_bench_")
+RETIRED = {"toolrl_reward"}  # a wrapper that was removed; folders of others still hold its numbers
 
 
 def _cases() -> list[Any]:
@@ -33,7 +34,7 @@ def test_golden(name: str, case: Case) -> None:
 def test_no_golden_file_is_passed_over() -> None:
     found = {path.stem for folder in GOLDEN for path in folder.glob("*.json")}
     names = {name for name in found if not name.startswith(ELSEWHERE)}
-    assert names <= CHECKS.keys(), "a file has no test: write one, see golden_frame.py"
+    assert names - RETIRED <= CHECKS.keys(), "a file has no test: write one, see golden_frame.py"
 
 
 def test_a_plain_clone_has_the_numbers_of_every_algorithm() -> None:

@@ -56,7 +56,7 @@ def test_a_cell_without_an_end_is_stopped(engine: str) -> None:
     session = Session(ContainerEngine(image=engine), seconds=1)
     session.run("x = 1")
     text, kept = session.run("while True: x += 1")
-    assert "1 s together" in text and not kept
+    assert "share 1 s" in text and not kept
     assert session.run("print(x)") == ("1", True)
 
 
@@ -74,7 +74,7 @@ def test_a_session_that_does_not_run_again_as_before_begins_anew(session: Sessio
     session.run("x = 1")
     session.cells.append("assert False  # as if it had looked at the clock")
     text, kept = session.run("print(x)")
-    assert text.startswith("[cell 2 did not run again as before: the session begins anew") and not kept
+    assert text.startswith("[cell 2 gave a different result when it ran again") and not kept
     assert session.cells == [] and session.run("print('x' in dir())") == ("False", True)
 
 

@@ -61,7 +61,7 @@ def test_the_commands_of_one_action_have_a_time_together(engine: str) -> None:
     env.reset(seed=0, options={"task": "small"})
     deadline.allow(4.0)
     text, *_ = env.step(calls_text([("bash", {"command": f"echo {n}; sleep 2.2"}) for n in range(4)]))
-    assert "0" in text and "the commands of one turn have 3 s together" in text and "in your next turn" in text
+    assert "0" in text and "commands of one turn share 3 s" in text and "in your next turn" in text
     assert env.step(bash("echo again"))[0] == "again"
     env.close()
 

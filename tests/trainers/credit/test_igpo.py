@@ -73,11 +73,15 @@ def test_turns_of_equal_successes_get_the_credit_that_the_paper_gives_them():
     assert not advantage(batch, {"name": "igpo"}).any()
 
 
+# Enough for replies that end by themselves: one that is cut never acts, and outcomes would not differ.
+SPEAKING = {"episodes": 24, "must_succeed": False, "batch": 4, "max_updates": 80, "check_every": 80, "lr": 1e-2}
+
+
 def test_a_run_of_the_recipe_learns_otherwise_than_with_another_scale(tmp_path):
     recipe, weights = load_recipe("igpo")["credit"], {}
     assert recipe["advantage"].pop("baseline") == "separate"
     for baseline in ("separate", "joint", "reward"):
         credit = {**recipe, "advantage": {**recipe["advantage"], "baseline": baseline}}
-        config = short_run(env={"id": ODD}, credit=credit, steps=1, evaluation={"limit": 1})
+        config = short_run(env={"id": ODD}, credit=credit, steps=1, evaluation={"limit": 1}, warmup=SPEAKING)
         weights[baseline] = asyncio.run(train(config, tmp_path / baseline))["weights"]
     assert len(set(weights.values())) == 3

@@ -31,7 +31,7 @@ Watch: ``goal_reached``, the share of groups with a success: elsewhere this leve
 led to a rare success and many failures counts as the success does.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -47,6 +47,7 @@ from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 
 
 class GraphgpoConfig(TwoLevelConfig):
+    compares_returns_only: ClassVar[bool] = True  # type: ignore[override]
     name: Literal["graphgpo"] = "graphgpo"
     episode_weight: float = Field(default=1.0, ge=0)
     """Weight v of the episode level."""
@@ -59,10 +60,6 @@ class GraphgpoConfig(TwoLevelConfig):
 
     def named_parts(self) -> set[str]:
         return {OUTCOME} if self.turn_weight else set()
-
-    @property
-    def compares_returns_only(self) -> bool:
-        return True  # it reads outcomes only, which other reward stages leave as they are
 
 
 @ADVANTAGES.register(GraphgpoConfig)

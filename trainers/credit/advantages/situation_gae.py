@@ -28,6 +28,7 @@ GRPO where anchors forget what decides: a mean over situations that were never t
 not replace the methods that it joins.
 
 Watch: ``trusted``, the mean of 1 - lambda: near 0, it is an episode's return against a mean. ``mean_anchor_size``.
+With few visits a turn that costs something can get more credit than stopping, where lengths differ.
 """
 
 from typing import ClassVar, Literal

@@ -60,7 +60,7 @@ class Tempering(Options):
                 "rollout.tempering draws at other temperatures than the learner's, and learner.old_logprobs = 'engine' "
                 "would take those for the policy's: set it to 'learner', in synchronous order"
             )
-        if run.credit.advantage.name != "arbitrary_entropy":
+        if "tempered" not in run.credit.needs:
             return (
                 "rollout.tempering draws episodes that only the advantage arbitrary_entropy knows how to learn from: "
                 "take it, or leave tempering out"

@@ -17,7 +17,7 @@ from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.endpoint.completion import Completion
 from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
-from manyturn.agents.play.endpoint.policy import OpenAIPolicy, Request
+from manyturn.agents.play.endpoint.policy import EndpointRequest, OpenAIPolicy
 from manyturn.agents.play.endpoint.retries import EndpointError
 from manyturn.agents.play.endpoint.tokens import TokenCount
 from manyturn.agents.play.episode import ContextFull, Ending, Episode
@@ -56,7 +56,7 @@ def answered(server: Server, **endpoint: Any) -> OpenAIPolicy:
 
 
 def ask(policy: OpenAIPolicy) -> Completion:
-    return asyncio.run(policy.complete(Request([{"role": "user", "content": "look"}]), EPISODE, 0))
+    return asyncio.run(policy.complete(EndpointRequest([{"role": "user", "content": "look"}]), EPISODE, 0))
 
 
 def drop(handler: BaseHTTPRequestHandler) -> tuple[int, bytes, dict[str, str]]:
@@ -94,8 +94,8 @@ def test_the_seed_differs_by_turn_and_member_and_not_by_attempt(server):
     server.script = [(503, b"", {}), (200, completion("a"), {})]
     asked = policy()
     ask(asked)
-    asyncio.run(asked.complete(Request([{"role": "user", "content": "x"}]), EPISODE, 1))
-    asyncio.run(asked.complete(Request([{"role": "user", "content": "x"}]), EPISODE._replace(member=1), 0))
+    asyncio.run(asked.complete(EndpointRequest([{"role": "user", "content": "x"}]), EPISODE, 1))
+    asyncio.run(asked.complete(EndpointRequest([{"role": "user", "content": "x"}]), EPISODE._replace(member=1), 0))
     seeds = [request["body"]["seed"] for request in server.requests]
     assert seeds[0] == seeds[1] and len(set(seeds)) == 3
 
@@ -275,7 +275,9 @@ def test_no_more_requests_are_under_way_than_allowed(server):
 
     async def many() -> None:
         keys = [EPISODE._replace(member=m) for m in range(10)]
-        await asyncio.gather(*(limited.complete(Request([{"role": "user", "content": "x"}]), key, 0) for key in keys))
+        await asyncio.gather(
+            *(limited.complete(EndpointRequest([{"role": "user", "content": "x"}]), key, 0) for key in keys)
+        )
 
     asyncio.run(many())
     assert server.busiest == 3

@@ -186,7 +186,7 @@ def test_a_wrong_answer_pays_the_raw_reward_and_is_no_success(env):
     env.reset(seed=0, options={"task": "test/simple-arithmetic/4"})
     env.step("type[1] 12345")
     text, reward, terminated, _, info = env.step("click[2]")
-    assert terminated and reward == -1 and not info["success"] and text == "Over."
+    assert terminated and reward == -1 and not info["success"] and text == "The task is over."
 
 
 _PAY = "WOB_RAW_REWARD_GLOBAL=1;WOB_DONE_GLOBAL=true;core.endEpisode(1)"

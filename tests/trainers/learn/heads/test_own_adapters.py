@@ -39,8 +39,8 @@ def run_config(folder: Path, **changes: Any) -> RunConfig:
         {
             "env": {"id": CHANCES},
             "model": {"name": "pretrained", "path": str(folder)},
-            "agent": {"format": "free_text", "instructions": False},
-            "sampling": {"max_tokens": 4},
+            "agent": {"format": "free_text", "instructions": False, "only_admissible": True},
+            "sampling": {"max_tokens": 8},
             "warmup": {"episodes": 0},
             "rollout": {"tasks": 2, "group": 3, "cut_share": 1.0},
             "credit": {"advantage": "gae", "rewards": [{"name": "spa"}]},

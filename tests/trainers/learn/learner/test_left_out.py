@@ -18,7 +18,13 @@ from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 
 ODD = f"{Path(__file__).parents[2].joinpath('odd_replies.py')}:OddReplies"
-QUICK = {"env": {"id": ODD}, "evaluation": {"limit": 1}, "warmup": {"episodes": 0}}
+QUICK = {
+    "env": {"id": ODD},
+    "agent": {"only_admissible": True},
+    "sampling": {"max_tokens": 8},
+    "evaluation": {"limit": 1},
+    "warmup": {"episodes": 0},
+}
 
 
 def steps_of(run):
@@ -104,7 +110,7 @@ def test_a_run_of_loop_drops_what_says_little_and_goes_on_to_the_bit(tmp_path):
     asyncio.run(train(config, calm, report=copy_when_half_done))
     asyncio.run(train(None, killed, resume=True))
     assert figures(killed) == figures(calm)
-    assert 0 < max(line["left_out_episodes"] for line in steps_of(calm)) < 1
+    assert any(0 < line["left_out_episodes"] < 1 for line in steps_of(calm))
     assert any(line["stopped"] for line in steps_of(calm))
     assert recipe["learner"]["stop_kl"] == 20 and recipe["credit"]["advantage"]["threshold"] == 0.01
 

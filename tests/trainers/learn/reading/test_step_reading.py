@@ -29,7 +29,8 @@ from manyturn.trainers.run.loop.loop import train
 EIGHT = {"env": {"id": f"{Path(__file__).parents[2] / 'eight.py'}:Eight", "args": {}, "workers": 0}}
 KINDS = {"env": {"id": "manyturn/Household-v0", "args": {"difficulty": "easy", "max_turns": 4}}}
 # Those that choose between kinds of tasks, and the one of two policies, stay where they are at home.
-CHANCES = {"env": {"id": f"{Path(__file__).parents[2] / 'chances.py'}:Chances", "args": {}, "workers": 0}}
+CHOOSING = {"agent": {"only_admissible": True}, "sampling": {"max_tokens": 8}}  # no reply is cut, so that all act
+CHANCES = {"env": {"id": f"{Path(__file__).parents[2] / 'chances.py'}:Chances", "args": {}, "workers": 0}, **CHOOSING}
 SEARCH = {"env": {"id": "manyturn/Search-v0", "args": {"max_turns": 2}}}
 ENVS = {
     **{"dump": KINDS, "sec": KINDS, "bargain-tiny": {}, "gigpo-similarity": CHANCES, "stratified-search": SEARCH},
@@ -180,7 +181,7 @@ def test_before_the_first_update_a_recipe_reads_its_samples_once(name, monkeypat
             else:
                 asked = samples if asks(config) else Counter()
                 once_more = read - asked  # the engine's alarm looks at some where nothing else asks
-                assert not asked - read and not once_more - samples
+                assert not asked - read and set(once_more) <= set(samples)
                 assert not once_more or config.learner.old_logprobs == "engine"
             assert bool(previous) == (drifts and number == 1), "the first step has no earlier visit"
             assert passes.reference == (samples if config.objective.kl is not None else Counter())

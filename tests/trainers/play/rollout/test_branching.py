@@ -244,6 +244,9 @@ class Leaving(mt.TextEnv):
     def begin(self, task, rng):
         return "You wait."
 
+    def admissible(self):
+        return ["wait", "stay"]
+
     def respond(self, action):
         return self.succeed("Out.") if os.environ.get("CHANGED") else self.go_on("You wait.")
 '''
@@ -262,7 +265,8 @@ def test_a_branch_that_cannot_follow_its_parent_is_an_error_and_no_success(tmp_p
     file.write_text(LEAVING)
     rollout = {"tasks": 2, "group": 6, "branching": {"initial": 2, "threshold": 1.0}, "error_share": 1.0}
     with RunFolder(tmp_path / "run", resume=False) as folder:
-        config = branching_run(env={"id": f"{file}:Leaving"}, rollout=rollout)
+        choosing = {"agent": {"only_admissible": True}, "sampling": {"max_tokens": 12}}
+        config = branching_run(env={"id": f"{file}:Leaving"}, rollout=rollout, **choosing)
         episodes, begun, _ = asyncio.run(one_step(folder, config))
     ended = {episode.key: episode for episode in episodes}
     assert {ended[key].ending for key, fork in begun.items() if fork} == {Ending.ENV_ERROR}

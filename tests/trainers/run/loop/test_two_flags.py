@@ -13,13 +13,13 @@ TAGGED = {"name": "tagged"}
 FREE = {"name": "free_text"}
 
 
-def played(folder, form, seed=0, **penalty):
+def played(folder, form, seed=0, agent=None, **penalty):
     """A step's line of metrics, and the rows of its turns and episodes."""
     stage = {"name": "invalid_penalty", "coef": 0.1, **penalty}
     few = {"limit": 1}
     config = short_run(
         seed=seed,
-        agent={"format": form},
+        agent={"format": form, **(agent or {})},
         warmup={"episodes": 0},
         credit={"advantage": "gigpo", "rewards": [stage]},
         steps=1,
@@ -54,8 +54,10 @@ def test_a_run_charges_one_flag_and_its_tables_hold_both(tmp_path, form, penalty
     assert line["not_understood"] == pytest.approx(strange / len(turns)) and strange
     assert sum(row["broken_formats"] for row in episodes) == broken
     assert sum(row["not_understood"] for row in episodes) == strange
-    assert all(row["format_valid"] == ("</action>" in row["reply"]) for row in turns if form is TAGGED)
-    assert all(row["format_valid"] == bool(row["reply"].strip()) for row in turns if form is FREE)
+    complete = [row for row in turns if not row["cut"]]
+    assert not any(row["format_valid"] for row in turns if row["cut"]), "no part of it acts"
+    assert all(row["format_valid"] == ("</action>" in row["reply"]) for row in complete if form is TAGGED)
+    assert all(row["format_valid"] == bool(row["reply"].strip()) for row in complete if form is FREE)
     assert line["penalised_turns"] == pytest.approx(line[charged])
     assert not told, "the penalty has charged something"
     # An untrained policy fails everywhere: whatever is charged, the rewards teach nothing.
@@ -64,6 +66,6 @@ def test_a_run_charges_one_flag_and_its_tables_hold_both(tmp_path, form, penalty
 
 
 def test_a_penalty_that_can_charge_nothing_says_so(tmp_path):
-    line, turns, _, told = played(tmp_path / "run", FREE, seed=1)
-    assert all(row["format_valid"] for row in turns) and line["not_understood"] > 0
-    assert line["penalised_turns"] == line["penalty_alone"] == 0 and told
+    line, turns, *_ = played(tmp_path / "run", FREE, seed=1, agent={"only_admissible": True})
+    assert all(row["format_valid"] for row in turns)
+    assert line["penalised_turns"] == line["penalty_alone"] == 0

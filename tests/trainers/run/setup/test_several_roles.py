@@ -61,7 +61,8 @@ def test_each_agent_learns_from_its_own_rewards(tmp_path, roles):
 
 
 def test_credit_stands_at_the_turns_of_those_who_earned_it(tmp_path):
-    run(tmp_path / "run", roles=OWN, steps=1)
+    choosing = {"agent": {"only_admissible": True}, "sampling": {"max_tokens": 6}}
+    run(tmp_path / "run", roles=OWN, steps=1, **choosing)
     turns = read_turns(next((tmp_path / "run" / "turns").glob("*.parquet")))
     assert {row["role"] for row in turns} == set(OWN)
     for agent, part in (("caller", "caller.true"), ("liar", "liar.false")):

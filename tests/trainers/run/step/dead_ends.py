@@ -19,6 +19,9 @@ class DeadEnds(mt.TextEnv):
         self.left = 2
         return "Begin."
 
+    def admissible(self):
+        return ["a", "bb"]
+
     def respond(self, action):
         self.left -= 1
         if self.why == "invalid":

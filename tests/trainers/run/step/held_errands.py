@@ -33,6 +33,9 @@ class Held(_module.Errands):
         self.waits = held.exists() and held.read_text() == task.id
         return super().begin(task, rng)
 
+    def admissible(self):
+        return ["go", "stay"]
+
     def respond(self, action):
         while self.waits and not (self.folder / "end").exists():
             time.sleep(0.01)

@@ -98,7 +98,8 @@ def test_the_report_draws_staleness_queues_idle_shares_and_the_slowest_environme
 @pytest.mark.parametrize("consume", ["any", "drop"])
 def test_groups_that_overtake_others_are_whole_in_time_and_the_cost_is_told(tmp_path, consume):
     """One task is slow: ``any`` waits for it in the end, ``drop`` learns from others."""
-    world = {"env": {"id": HELD, "args": {"folder": str(tmp_path)}, "workers": 6}}
+    choosing = {"agent": {"only_admissible": True}, "sampling": {"max_tokens": 12}}  # no reply is cut: all act
+    world = {"env": {"id": HELD, "args": {"folder": str(tmp_path)}, "workers": 6}, **choosing}
 
     def report(line: dict[str, Any]) -> None:
         if line["phase"] == "evaluation":

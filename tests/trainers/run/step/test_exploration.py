@@ -26,6 +26,8 @@ def config(progress: dict[str, Any] = EXPLORING, **changes: Any) -> RunConfig:
     return short_run(
         **{
             "env": CHANCES,
+            "agent": {"only_admissible": True},  # no reply is cut, so that all act
+            "sampling": {"max_tokens": 8},
             "warmup": {"episodes": 0},
             "credit": {"advantage": "gae", "rewards": [{"name": "spa"}]},
             "value": {"fit": "least_squares"},

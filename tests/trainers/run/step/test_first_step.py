@@ -63,8 +63,13 @@ def test_without_an_expert_a_longer_reply_is_a_guess_that_is_said_to_be_one(mode
 
 def test_rewards_that_are_never_numbers_stop_the_run(tmp_path):
     file = tmp_path / "doors.py"
-    file.write_text(DOORS.read_text().replace('"There is no such door."', '"No.", form=float("nan")'))
-    config = short_run(env={"id": f"{file}:Doors"}, warmup={"episodes": 0}, evaluation={"limit": 2}, steps=1)
+    unscored = DOORS.read_text()
+    for text in ('"It stays shut."', '"It opens."'):
+        unscored = unscored.replace(text, f'{text}, form=float("nan")')
+    file.write_text(unscored)
+    choosing = {"agent": {"only_admissible": True}, "sampling": {"max_tokens": 16}}
+    few = {"warmup": {"episodes": 0}, "evaluation": {"limit": 2}, "steps": 1}
+    config = short_run(env={"id": f"{file}:Doors"}, **few, **choosing)
     with pytest.raises(LearningFailed, match=r"all 9 episodes .* first 'form' at turn 1 of task train/\d+: there is"):
         asyncio.run(train(config, tmp_path / "run"))
 

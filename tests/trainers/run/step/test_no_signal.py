@@ -11,6 +11,8 @@ from manyturn.trainers.run.step.no_signal import NoSignal
 
 WORLD = f"{Path(__file__).with_name('dead_ends.py')}:DeadEnds"
 PLAIN = {
+    "agent": {"only_admissible": True},  # no reply is cut, so that all act
+    "sampling": {"max_tokens": 8},
     "warmup": {"episodes": 0},
     "rollout": {"tasks": 2, "group": 3, "cut_share": 1.0},
     "credit": {"advantage": "grpo"},

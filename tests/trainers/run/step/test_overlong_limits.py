@@ -17,6 +17,10 @@ from manyturn.trainers.run.loop.loop import train
 ODD = f"{Path(__file__).parents[2].joinpath('odd_replies.py')}:OddReplies"
 
 
+# Enough for some replies that end by themselves: where all are cut, all are penalised alike.
+SPEAKING = {"episodes": 24, "must_succeed": False, "batch": 4, "max_updates": 18, "check_every": 18, "lr": 1e-2}
+
+
 def of(rewards, **changes):
     credit, once = {"advantage": "grpo", "rewards": rewards}, {"steps": 1, "evaluation": {"limit": 1}}
     return short_run(env={"id": ODD}, credit=credit, **once, **changes)
@@ -25,7 +29,7 @@ def of(rewards, **changes):
 def test_replies_of_the_dapo_recipe_meet_its_limit(tmp_path):
     rewards, weights = load_recipe("dapo")["credit"]["rewards"], {}
     for name, stages in {"with": rewards, "without": []}.items():
-        weights[name] = asyncio.run(train(of(stages), tmp_path / name))["weights"]
+        weights[name] = asyncio.run(train(of(stages, warmup=SPEAKING), tmp_path / name))["weights"]
     [line] = [line for line in read_metrics(tmp_path / "with") if line["phase"] == "train"]
     assert line["overlong_share"] >= line["cut"] > 0
     assert weights["with"] != weights["without"]

@@ -95,8 +95,8 @@ def one_step(wrappers, **credit):
         {
             "env": {"id": LAMPS, "wrappers": wrappers},
             "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 9},
-            "agent": {"format": "free_text", "instructions": False, "max_context": 128},
-            "sampling": {"max_tokens": 3},
+            "agent": {"format": "free_text", "instructions": False, "max_context": 128, "only_admissible": True},
+            "sampling": {"max_tokens": 12},
             "warmup": {
                 "episodes": 36,
                 "noise": 0.6,
