@@ -172,7 +172,7 @@ def _episode_row(episode: Episode) -> Row:
         "stage": key.stage,
         "seed": key.seed,
         "success": episode.success,
-        "return": outcome if np.isfinite(outcome) else None,
+        "return": _finite(outcome),
         "ending": episode.ending.value,
         "cause": _clean(episode.cause),
         "attempts": episode.attempts,
@@ -186,7 +186,7 @@ def _episode_row(episode: Episode) -> Row:
         "choices": sum(choices) / len(choices) if choices else None,
         "parts": part_sums(turns),
         "last": _clean(episode.last),
-        "measures": {_clean(name): value for name, value in episode.measures.items()},
+        "measures": {_clean(name): _finite(value) for name, value in episode.measures.items()},
         "seconds_policy": float(sum(turn.seconds[0] for turn in turns)),
         "seconds_env": float(sum(turn.seconds[1] for turn in turns)),
     }
@@ -198,7 +198,12 @@ def part_sums(turns: Sequence[TurnRecord]) -> dict[str, float | None]:
     for turn in turns:
         for name, value in turn.parts.items():
             sums[_clean(name)] = sums.get(_clean(name), 0.0) + value
-    return {name: total if np.isfinite(total) else None for name, total in sums.items()}
+    return {name: _finite(total) for name, total in sums.items()}
+
+
+def _finite(value: float) -> float | None:
+    """A number that means can be made of, or None."""
+    return value if np.isfinite(value) else None
 
 
 def _counted(episode: Episode) -> Row:

@@ -48,6 +48,8 @@ class Connection:
             self._socket = self._stack.enter_context(opened)
         except InvalidStatus as error:
             status = error.response.status_code
+            if 300 <= status < 400:  # an older websockets asks for no second connection
+                raise OutsideLost(f"{address.socket} sends us on to another address, which is not followed") from None
             fix = f": set {TOKEN} to the server's token" if status in (401, 403) else ""
             raise OutsideLost(f"{address.socket} refused the session with status {status}{fix}") from None
         except (OSError, WebSocketException, EOFError) as error:

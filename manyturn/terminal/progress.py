@@ -23,6 +23,12 @@ _LEAST = 2.0  # seconds between lines at tenths of the episodes
 _LOOK = 0.5  # seconds between looks at the clock
 
 
+def stop(bar: Bar) -> None:
+    """Stop a bar; for one that was never shown, rich before 15 would write an empty line."""
+    if not bar.disable:
+        bar.stop()
+
+
 class Watch:
     """Shows how far one evaluation is, as an asynchronous context manager, and says at a sudden end how to go on.
 
@@ -63,7 +69,7 @@ class Watch:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        stop(self._bar)
         if self._ticking is not None:
             self._ticking.cancel()
         progress, is_interrupt = self._progress, isinstance(error, asyncio.CancelledError | KeyboardInterrupt)

@@ -12,6 +12,7 @@ from manyturn.envs.contract.turn import OUTCOME
 from manyturn.report.write import write_report
 from manyturn.terminal.exit_codes import BAD_INPUT, LEARNING_FAILED, code_of, innermost
 from manyturn.terminal.notebook_bar import notebook_bar
+from manyturn.terminal.progress import stop
 from manyturn.terminal.run_outcome import print_outcome, say
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.learning_curve import draw_curve
@@ -72,7 +73,7 @@ class TrainingReport:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._bar.stop()
+        stop(self._bar)
         error = exception[1]
         if isinstance(error, BaseException) and _may_go_on(error) and (self._out / "config.toml").is_file():
             saved = any((self._out / "checkpoints").glob("step_*"))
@@ -106,7 +107,7 @@ class TrainingReport:
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Print what the run achieved."""
-        self._bar.stop()
+        stop(self._bar)
         print_outcome(summary, self._console)
         picture, page = draw_curve(self._out, summary), write_report(self._out)
         took = f"{summary['seconds']:.0f} s, loading and drawing not counted"

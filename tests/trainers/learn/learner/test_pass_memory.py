@@ -130,6 +130,7 @@ def test_a_run_that_cannot_fit_does_not_begin(tmp_path: Any, monkeypatch: pytest
         asyncio.run(train(config, tmp_path / "run"))
 
 
+@pytest.mark.filterwarnings("error:.*_checkpointing:FutureWarning")  # it would stand in front of every run
 def test_a_run_says_that_it_recomputes_and_goes_on(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, Any] = {"engine": {"cache_gb": 0.001, "max_batch": 4}, "steps": 1}
 

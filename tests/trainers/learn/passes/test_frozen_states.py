@@ -212,6 +212,7 @@ def run_config(folder: Path, **learner: Any) -> Any:
     )
 
 
+@pytest.mark.filterwarnings("error:.*_checkpointing:FutureWarning")  # it would stand in front of every run
 def test_a_run_learns_in_the_layers_that_it_names_and_in_no_other(model_folder, tmp_path):
     asyncio.run(train(run_config(model_folder, lora_layers=[1, 2]), tmp_path / "run"))
     folder = tmp_path / "run/checkpoints/step_000001/model"
