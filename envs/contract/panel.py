@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.env_identity import KEY, EnvIdentity, differences, listed
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.task import Task
 
@@ -28,6 +29,8 @@ class Panel:
         tasks: N task ids, in order.
         contents: N hashes, ``Task.content`` of each.
         args: arguments of the environment's constructor that the ids belong to.
+        env_identity: of the environment that listed them, without wrappers; None where it is unknown. It is not in the
+            hash: the contents say that the tasks are the same.
     """
 
     env: str
@@ -35,6 +38,7 @@ class Panel:
     tasks: tuple[str, ...]
     contents: tuple[str, ...]
     args: Mapping[str, Any] = field(default_factory=dict)
+    env_identity: EnvIdentity | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.tasks or len(self.tasks) != len(self.contents):
@@ -77,11 +81,23 @@ class Panel:
             chosen.append(task)
         return chosen
 
+    def remark_on(self, now: EnvIdentity) -> str | None:
+        """A line on an environment that has changed since it listed the panel's tasks; None if it has not.
+
+        Args:
+            now: of the environment that they are played in.
+        """
+        if self.env_identity is None or not (changes := differences(self.env_identity, now.bare)):
+            return None
+        return f"{self.id} was made with another environment ({listed(changes)}); its tasks are the same"
+
     def to_json(self) -> str:
         """The panel as text; ``from_json`` undoes it."""
         head = {"schema_version": _VERSION, "id": self.id, "hash": self.hash, "env": self.env, "args": dict(self.args)}
         if self.args:
             head["args_hash"] = _of_args(self.args)
+        if self.env_identity is not None:
+            head[KEY] = self.env_identity.plain()
         pairs = list(zip(self.tasks, self.contents, strict=True))
         return json.dumps({**head, "split": self.split, "tasks": pairs}, indent=1) + "\n"
 
@@ -92,7 +108,7 @@ class Panel:
             plain = json.loads(text)
             version, digest, args_known = plain["schema_version"], plain["hash"], plain.get("args_hash")
             ids, contents = zip(*plain["tasks"], strict=True)
-            panel = cls(plain["env"], plain["split"], ids, contents, plain["args"])
+            panel = cls(plain["env"], plain["split"], ids, contents, plain["args"], EnvIdentity.of(plain))
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, PanelError):
                 raise
@@ -136,7 +152,12 @@ def _of_args(args: Mapping[str, Any]) -> str:
 
 
 def make_panel(
-    tasks: Sequence[Task], env: str, split: str, limit: int | None = None, args: Mapping[str, Any] | None = None
+    tasks: Sequence[Task],
+    env: str,
+    split: str,
+    limit: int | None = None,
+    args: Mapping[str, Any] | None = None,
+    env_identity: EnvIdentity | None = None,
 ) -> Panel:
     """The first ``limit`` different problems of a split, in order.
 
@@ -146,6 +167,7 @@ def make_panel(
         split: the split.
         limit: how many problems at most; None takes all that there are.
         args: arguments of the environment's constructor.
+        env_identity: of the environment; a panel leaves its wrappers out.
 
     Raises:
         PanelError: there is none.
@@ -157,7 +179,8 @@ def make_panel(
         if len(chosen) == limit:
             break
         chosen.setdefault(task.content, task)
-    return Panel(env, split, tuple(task.id for task in chosen.values()), tuple(chosen), dict(args or {}))
+    ids, bare = tuple(task.id for task in chosen.values()), None if env_identity is None else env_identity.bare
+    return Panel(env, split, ids, tuple(chosen), dict(args or {}), bare)
 
 
 def overlap(panel: Panel, seen_contents: Collection[str]) -> list[str]:

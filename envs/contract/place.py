@@ -9,7 +9,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 OF_A_FILE = "manyturn_file_"  # how the name of a module begins that is made of FILE.py
-_MACHINERY = ("contract", "hosting", "conformance")  # of manyturn.envs; its other parts are environments
+MACHINERY = ("contract", "hosting", "conformance")  # of manyturn.envs; its other parts are environments
 _LIBRARIES = tuple(
     dict.fromkeys(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 )
@@ -72,7 +72,7 @@ def _is_machinery(frame: FrameType) -> bool:
     parts = _name(frame).split(".")
     if parts[0] != "manyturn":
         return parts[0] == "gymnasium"
-    return parts[1:2] != ["envs"] or len(parts) < 3 or parts[2] in _MACHINERY
+    return parts[1:2] != ["envs"] or len(parts) < 3 or parts[2] in MACHINERY
 
 
 def _is_library(file: str) -> bool:

@@ -17,6 +17,11 @@ class PluginWarning(UserWarning):
     """A plugin is broken and passed by; the text names it, its package and what it raised."""
 
 
+def plugin_points() -> tuple[EntryPoint, ...]:
+    """Announcements of all plugins, in the order of their names."""
+    return tuple(sorted(entry_points(group=PLUGINS), key=lambda point: point.name))
+
+
 @cache
 def load_plugins() -> tuple[str, ...]:
     """Import all plugins, once; warns of each that is broken.
@@ -24,8 +29,7 @@ def load_plugins() -> tuple[str, ...]:
     Returns:
         What is wrong with those that are broken.
     """
-    points = sorted(entry_points(group=PLUGINS), key=lambda point: point.name)
-    faults = tuple(fault for fault in map(_load, points) if fault is not None)
+    faults = tuple(fault for fault in map(_load, plugin_points()) if fault is not None)
     for fault in faults:
         warnings.warn(f"{fault}. It is passed by: fix the package, or uninstall it", PluginWarning, stacklevel=2)
     return faults

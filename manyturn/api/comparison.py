@@ -12,12 +12,20 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.agents.evaluation.notebook import as_html
-from manyturn.agents.evaluation.paired_comparison import CompareError, compare, read_evaluation, same_tasks, values_over
+from manyturn.agents.evaluation.paired_comparison import (
+    CompareError,
+    compare,
+    env_notes,
+    read_evaluation,
+    same_tasks,
+    values_over,
+)
 from manyturn.agents.evaluation.seed_intervals import FEWEST_RUNS, Spread, spread
 from manyturn.agents.evaluation.summary_table import COST, close_table
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.environments import guarded_arguments, is_elsewhere, is_only_by_hand
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel, portable_name
+from manyturn.envs.hosting.handle.env_fingerprint import identity_of
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.trainers.record.run_folder import read_config
 
@@ -32,7 +40,7 @@ def make_panel_file(
     """Write the first ``limit`` different problems of a split to a file; one that holds another panel is refused."""
     handle = EnvHandle(env, env_args)
     try:
-        panel = make_panel(handle.tasks(split), env, split, limit, env_args)
+        panel = make_panel(handle.tasks(split), env, split, limit, env_args, identity_of(handle))
     finally:
         handle.close()
     if out.exists() and _parsed(out).hash != panel.hash:
@@ -128,11 +136,15 @@ def verify_panel_file(
     handle = EnvHandle(env or panel.env, args_of(panel, path, env or panel.env, env_args or {}))
     try:
         panel.find(handle.tasks(panel.split))
+        remark = panel.remark_on(identity_of(handle))
     except (PanelError, ValueError) as error:
         raise PanelError(f"{path}: {error}") from None
     finally:
         handle.close()
-    _say_panel(panel, console or Console())
+    console = console or Console()
+    _say_panel(panel, console)
+    if remark is not None:
+        _say(console, f"note: {remark}")
     return panel
 
 
@@ -274,6 +286,7 @@ def compare_seeds(paths: Sequence[Path], out: Path | None = None, console: Conso
     evaluations = [read_evaluation(path) for path in paths]
     configs = [_run_config(path) for path in paths]
     seeds, notes = _seeds(paths, configs)
+    notes += env_notes(evaluations)
     tasks = same_tasks(evaluations)
     values = [values_over(evaluation.rows, "success", tasks) for evaluation in evaluations]
     both = [task for task in tasks.values() if all(task in of_run for of_run in values)]

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -263,7 +264,9 @@ async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool
         pinned = replace(pinned, args=args)
     async with seats_of(env, args, wrappers, settings) as seats:
         split, limit = settings.split or "test", 128 if settings.limit is None else settings.limit
-        panel = pinned or make_panel(seats.tasks(split), env, split, limit, args)
+        panel = pinned or make_panel(seats.tasks(split), env, split, limit, args, seats.identity)
+        if remark := panel.remark_on(seats.identity):
+            print(f"note: {remark}", file=sys.stderr)
         for entrant in entrants:
             held_out_guard(panel, entrant.candidate.seen)
         secrets = secrets_of(entrants)

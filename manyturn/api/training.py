@@ -85,6 +85,7 @@ def resume(
     *,
     steps: int | None = None,
     accept_config: bool = False,
+    accept_env: bool = False,
     report: Callable[[dict[str, Any]], object] | None = None,
     progress: bool = False,
 ) -> Trained:
@@ -94,10 +95,17 @@ def resume(
         folder: the run's.
         steps: how many steps the run is to have, also if it was over; None: as many as before.
         accept_config: go on although its ``config.toml`` was edited since.
+        accept_env: go on although its environment has changed since; ``env_changes`` in the summary says when.
         report: see ``train``.
         progress: see ``train``.
     """
-    return _played(None, Path(folder), report, progress, accept_config=accept_config, steps=steps)
+    accept = accepted(config=accept_config, env=accept_env)
+    return _played(None, Path(folder), report, progress, accept=accept, steps=steps)
+
+
+def accepted(*, config: bool, env: bool) -> tuple[str, ...]:
+    """The changes since the last checkpoint that a continued run goes on with."""
+    return tuple(name for name, is_accepted in (("config", config), ("env", env)) if is_accepted)
 
 
 def configured(recipes: Sequence[str], changes: Mapping[str, Any], env: Any = None, **given: Any) -> RunConfig:

@@ -81,6 +81,7 @@ def train(
     out: Path | None = None,
     resume: Path | None = None,
     accept_config: Annotated[bool, Parameter(negative="")] = False,
+    accept_env: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Train an agent on an environment.
 
@@ -119,16 +120,21 @@ def train(
         Folder of the run; default: runs/ENV, numbered.
     resume
         Continue the run in this folder from its last checkpoint, a finished one too: with --steps N until it has N
-        steps. Takes no other options than that and the next.
+        steps. Takes no other options than that and the next two.
     accept_config
         Continue although the run's config.toml was edited since; summary.json then says what was changed, and when.
+    accept_env
+        Continue although the environment has changed since, such as a file of it; summary.json, metrics and report then
+        say what differs, and from which step on.
     """
+    from manyturn.api.training import accepted, configured, fresh_folder
+
+    accept = accepted(config=accept_config, env=accept_env)
     if resume is not None:
-        _resume(resume, words, bool(recipe or out), accept_config)
+        _resume(resume, words, bool(recipe or out), accept)
         return
-    if accept_config:
-        raise ValueError("--accept-config has no effect: it belongs to --resume RUN")
-    from manyturn.api.training import configured, fresh_folder
+    if accept:
+        raise ValueError(f"--accept-{accept[0]} has no effect: it belongs to --resume RUN")
     from manyturn.terminal.overrides import parse_words
 
     named, options = parse_words(words)
@@ -391,7 +397,7 @@ def options(section: str | None = None, *, markdown: bool = False) -> None:
         option_pages.print_options(section, Console(highlight=False))
 
 
-def _resume(run: Path, words: tuple[str, ...], others: bool, accept_config: bool) -> None:
+def _resume(run: Path, words: tuple[str, ...], others: bool, accept: tuple[str, ...]) -> None:
     from manyturn.terminal.overrides import parse_overrides
     from manyturn.trainers.record.run_folder import read_config
 
@@ -402,7 +408,7 @@ def _resume(run: Path, words: tuple[str, ...], others: bool, accept_config: bool
     if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool)):
         raise ValueError(f"--steps {steps}: a number of steps is wanted, such as --steps 40")
     shown = read_config(run) if steps is None else read_config(run).model_copy(update={"steps": steps})
-    _train(shown, run, resume=True, accept_config=accept_config, steps=steps)
+    _train(shown, run, resume=True, accept=accept, steps=steps)
 
 
 def _train(config: Any, out: Path, **resumed: Any) -> None:

@@ -11,6 +11,7 @@ import manyturn
 from manyturn.envs.contract.environments import NeedsSetup, is_elsewhere, is_file
 from manyturn.envs.contract.panel import Panel, make_panel, portable_name
 from manyturn.envs.contract.turn_reward import plain_wrappers
+from manyturn.envs.hosting.handle.env_fingerprint import identity_of
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.export.dataset import rows_of, write_dataset, write_rows
 from manyturn.export.exported_env import PANEL, WORLD
@@ -60,7 +61,7 @@ def export(
         if odd := [split for split in handle.splits if not _SPLIT.fullmatch(split)]:
             raise ValueError(f"{env} has a split {odd[0]!r}, which cannot be a file: name it by letters and digits")
         panels = {
-            split: make_panel(tasks, env, split, limit, args)
+            split: make_panel(tasks, env, split, limit, args, identity_of(handle))
             for split in handle.splits
             if (tasks := _of(handle, split))
         }

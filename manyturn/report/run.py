@@ -5,9 +5,10 @@ from pathlib import Path
 
 from manyturn.envs.contract.panel import portable_name
 from manyturn.envs.contract.role_parts import PARTS
-from manyturn.report.evaluation import error_warnings, evaluation_tables, made_with
+from manyturn.report.evaluation import error_warnings, evaluation_tables, identity_fact, made_with
 from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
 from manyturn.trainers.recipe.config import read_toml
+from manyturn.trainers.record.env_changes import env_change_lines
 from manyturn.trainers.record.run_folder import RunFolderError, read_metrics
 
 _PHASES = ("demonstrations", "imitation", "warmup", "exploration", "estimator", "train", "validation")
@@ -254,6 +255,15 @@ def _warnings(config: Plain, steps: Sequence[Plain], summary: Plain | None, eval
     if summary is None:
         done = steps[-1]["step"] if steps else 0
         warnings.append(f"the run is not over: {done} of {config['steps']} steps")
+    warnings += (
+        env_change_lines(summary.get("env_changes", ()))
+        if summary is not None
+        else [
+            f"the environment changed before step {line['step']}: {line['env_changed']}"
+            for line in steps
+            if line.get("env_changed")
+        ]
+    )
     errors = sum(line.get("errors") or 0 for line in steps)
     if errors:
         warnings.append(f"{errors} training episodes ended in an error: they left their groups and taught nothing")
@@ -278,6 +288,7 @@ def _facts(config: Plain, steps: Sequence[Plain], summary: Plain | None) -> list
         panel = summary["panel"]
         title = f"success on the {panel['n_tasks']} tasks of {panel['id']}, with 95 % intervals"
         facts += [["held-out figures", title], ["panel's hash", panel["hash"]]]
+        facts.append(["environment identity", identity_fact(summary)])
         facts += [[title, said(summary[key])] for key, title in _TOLD.items()]
     return facts
 

@@ -50,6 +50,7 @@ METRICS: dict[str, str] = {
     "tool_calls": "Mean number of an episode's tool calls that can be read, of those tools that [[columns]] names.",
     "drift": "SPO: mean |change of a token's log-probability| since their last visit, over turns of tasks seen before.",
     "rounds": "Rounds of play in the step.",
+    "env_changed": "What differs in the environment since the step before; only where --accept-env accepted it.",
     "no_signal": "Why the step taught nothing: every advantage or the gradient was 0; only in those steps.",
     "singleton_anchors": "Share of turns whose anchor group has no other member, so that step-level credit is 0.",
     "mean_anchor_size": "Mean number of turns in an anchor group.",

@@ -254,6 +254,12 @@ def step_tables(run: Path, step: int) -> tuple[Path, Path]:
     return run / "turns" / name, run / "episodes" / name
 
 
+def newest_state(run: Path) -> dict[str, Any]:
+    """The plain values of a run's newest checkpoint, which nothing is continued from; empty without one."""
+    file = max(run.glob("checkpoints/step_*/state.json"), default=None)
+    return {} if file is None else json.loads(file.read_text(encoding="utf-8"))
+
+
 def step_ledgers(run: Path, step: int) -> Path:
     """The file with the ledgers of a step's episodes, where they are kept."""
     return run / _LEDGERS / f"step_{step:06d}{SUFFIX}"

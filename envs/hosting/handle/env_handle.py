@@ -21,7 +21,7 @@ from manyturn.envs.contract.space_faults import refuse_excluded
 from manyturn.envs.contract.task import SPLITS, GeneratedTasks, ListsTasks, Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.turn import MOST_REWARD, ContractError, too_large, wrong_return
-from manyturn.envs.contract.turn_reward import WrapperMismatch, wrap
+from manyturn.envs.contract.turn_reward import WrapperMismatch, plain_wrappers, wrap
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.gymnasium_adapter import GymnasiumAdapter, offered
 
@@ -121,6 +121,8 @@ class EnvHandle:
 
     Attributes:
         foreign: what makes an environment that is no ``TextEnv`` speak like one; None around a ``TextEnv``.
+        inner: the environment within the wrappers.
+        wrappers: the turn-level rewards around it, as plain values.
     """
 
     def __init__(self, name: str, kwargs: Mapping[str, Any] | None = None, wrappers: Sequence[Any] = ()):
@@ -137,7 +139,9 @@ class EnvHandle:
         bare = env.unwrapped
         self._text_env = bare if isinstance(bare, TextEnv) else None
         self.foreign = None if self._text_env else GymnasiumAdapter(env)
-        self.env = wrap(self.foreign or env, wrappers)
+        self.inner: gymnasium.Env = self.foreign or env
+        self.wrappers = tuple(plain_wrappers(wrappers))
+        self.env = wrap(self.inner, wrappers)
         self._task, self._turn = "", 0
 
     @property

@@ -189,7 +189,8 @@ class Saving:
 
 def _mark(state: State) -> tuple[object, ...]:
     """The facts whose change makes a new checkpoint due."""
-    return state.step, state.validated, len(state.config_changes), bool(state.explored), state.warming.get("updates")
+    accepted = len(state.config_changes) + len(state.env_changes)
+    return state.step, state.validated, accepted, bool(state.explored), state.warming.get("updates")
 
 
 def _learnt(trainee: Trainee, aside: Path) -> dict[str, torch.Tensor] | WrittenShards:

@@ -18,8 +18,9 @@ _MADE = 100  # training tasks looked at of a list that makes each when asked; of
 
 def panel_of(config: RunConfig, seats: Seats) -> Panel:
     """The pinned panel of held-out tasks. Raises PanelError."""
-    evaluation = config.evaluation
-    return make_panel(seats.tasks(evaluation.split), config.env.id, evaluation.split, evaluation.limit, config.env.args)
+    env, evaluation = config.env, config.evaluation
+    tasks = seats.tasks(evaluation.split)
+    return make_panel(tasks, env.id, evaluation.split, evaluation.limit, env.args, seats.identity)
 
 
 def check_tasks(config: RunConfig, seats: Seats) -> None:
