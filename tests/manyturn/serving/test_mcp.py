@@ -36,6 +36,7 @@ async def same_episode(client, turns, seed):
     """Play the actions of a transcript, and compare every turn with it."""
     now, judged = await begin(client, seed=seed)
     assert now["text"] == turns[0].text and now["turn"] == 0 and not now["ended"]
+    assert judged["manyturn/env_identity"]["files"] and "env_identity" not in now
     for number, turn in enumerate(turns[1:], 1):
         now, judged, result = await act(client, now["episode"], turn.action, turn=number - 1)
         assert now["text"] == turn.text == result.content[0].text

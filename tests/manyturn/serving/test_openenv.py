@@ -36,6 +36,7 @@ def test_a_session_plays_the_episode_of_the_environment(tools):
             talk = await tools.talk(url)
             answer = await talk.say(reset(seed=3, episode_id="mine"))
             assert answer["type"] == "observation" and answer["data"]["reward"] is None
+            assert answer["data"]["metadata"]["env_identity"] == held.seats.identity.plain()
             for turn in turns[1:]:
                 data = (await talk.say(step(turn.action, metadata={})))["data"]
                 facts = data["observation"]["metadata"]
