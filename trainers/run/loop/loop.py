@@ -31,7 +31,7 @@ from manyturn.trainers.run.loop.checkpoint_writer import Saving
 from manyturn.trainers.run.loop.disk_space import check_room
 from manyturn.trainers.run.loop.held_out import conclude, figures
 from manyturn.trainers.run.loop.run_output import RunOutput
-from manyturn.trainers.run.loop.start import Start, start_of
+from manyturn.trainers.run.loop.start import RunStart, start_of
 from manyturn.trainers.run.setup.run import Run, open_run
 from manyturn.trainers.run.step import exploration
 from manyturn.trainers.run.step.asynchronous import Ahead
@@ -105,7 +105,7 @@ class _Session:
     stopping: Stopping
     output: RunOutput
 
-    async def train(self, start: Start) -> dict[str, Any]:
+    async def train(self, start: RunStart) -> dict[str, Any]:
         """Everything from the warm-up to the summary."""
         state = await self.stopping.run(self._begin(start.checkpoint))
         state.config = plain(self.run.config)
@@ -174,7 +174,7 @@ class _Session:
         for notice in filter(None, (trainee.notice for trainee in self.run.trainees)):
             self.output.note(notice)
 
-    def _accept(self, state: State, start: Start) -> None:
+    def _accept(self, state: State, start: RunStart) -> None:
         """Continue under the edited configuration, in the changed environment."""
         for notice in start.accepted_into(state, self.run.config, self.run.seats.identity):
             self.output.note(notice)

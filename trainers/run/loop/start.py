@@ -17,7 +17,7 @@ from manyturn.trainers.run.loop.extended_runs import epo_note, lengthened, sched
 
 
 @dataclass(frozen=True)
-class Start:
+class RunStart:
     """The configuration and the checkpoint that a run begins with.
 
     Attributes:
@@ -32,7 +32,7 @@ class Start:
     edits: Mapping[str, tuple[Any, Any]]
     env_changes: Sequence[str] = ()
 
-    def in_environment(self, folder: RunFolder, now: EnvIdentity) -> "Start":
+    def in_environment(self, folder: RunFolder, now: EnvIdentity) -> "RunStart":
         """The start in an environment that has been made. Raises ConfigError if it is another one than was accepted.
 
         A configuration that was accepted with another ``env.id`` has accepted the environment of that name.
@@ -64,7 +64,7 @@ class Start:
         return [notice for notice in notices if notice]
 
 
-def start_of(folder: RunFolder, config: RunConfig | None, steps: int | None, accept: Collection[str]) -> Start:
+def start_of(folder: RunFolder, config: RunConfig | None, steps: int | None, accept: Collection[str]) -> RunStart:
     """The start of a run, or of its continuation. Raises ConfigError for edits that are not accepted."""
     settings = folder.read_config() if config is None else located(config)
     checkpoint = _newest(folder)
@@ -73,7 +73,7 @@ def start_of(folder: RunFolder, config: RunConfig | None, steps: int | None, acc
     edits = edits_since(checkpoint, settings)
     if "config" not in accept:
         refuse_edits(folder.path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
-    return Start(settings, checkpoint, accept, edits)
+    return RunStart(settings, checkpoint, accept, edits)
 
 
 def _newest(folder: RunFolder) -> Path | None:
