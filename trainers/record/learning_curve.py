@@ -24,7 +24,10 @@ def draw_curve(run: Path, summary: dict[str, Any]) -> Path:
     axes.plot(steps, [line["success"] for line in lines], color=_BLUE, alpha=0.35, lw=1.2, label="training episodes")
     axes.plot(steps, _smooth([line["success"] for line in lines]), color=_BLUE, lw=2.2, label="running mean of 5 steps")
     last = steps[-1] if steps else 0
-    for suffix, face, label in (("", "black", "held-out tasks, 95 % interval"), ("_greedy", "white", "the same, greedy")):
+    for suffix, face, label in (
+        ("", "black", "held-out tasks, 95 % interval"),
+        ("_greedy", "white", "the same, greedy"),
+    ):
         for name, place in (("before", 0), ("after", last)):
             if held := summary.get(name + suffix):
                 _point(axes, place, held, face, label if name == "after" else None)
