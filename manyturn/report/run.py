@@ -87,6 +87,7 @@ _HELD_OUT = {
     "expert": "expert",
     "before_greedy": "greedy before",
     "after_greedy": "greedy after",
+    "difference_greedy": "greedy difference",
 }
 
 
