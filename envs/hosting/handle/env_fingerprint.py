@@ -102,8 +102,8 @@ def _files_of(kind: Any) -> Mapping[str, str]:
 
 def _files_now(kind: Any) -> dict[str, str]:
     """File or folder -> hash; empty where there is none to read."""
-    families = {_family(cls.__module__) for cls in getattr(kind, "__mro__", (kind,))} - {None}
-    hashes = {f"{family}/": _folder_hash(_own_folder(), str(family).partition("/")[2], "*") for family in families}
+    families = {_family(cls.__module__) for cls in getattr(kind, "__mro__", (kind,))}
+    hashes = _merged(_family_files(family) for family in families if family is not None)
     return hashes if _top(kind) in _NO_FILES else {**hashes, **_user_files(kind)}
 
 
@@ -115,9 +115,12 @@ def _family(module: str) -> str | None:
     return "/".join(parts[: 4 if parts[2] == _BENCHMARKS else 3])
 
 
-def _own_folder() -> Path:
-    """The folder that the modules ``manyturn.envs...`` are in, without its last part."""
-    return Path(__file__).resolve().parents[3]
+def _family_files(family: str) -> dict[str, str]:
+    """Hash of the folder of a family of ours, or of its only file."""
+    place = Path(__file__).resolve().parents[3].joinpath(*family.split("/")[1:])
+    if place.is_dir():
+        return {f"{family}/": _folder_hash(place, "*")}
+    return {f"{family}.py": _hash(place.with_suffix(".py"))}
 
 
 def _user_files(kind: Any) -> dict[str, str]:
@@ -139,7 +142,7 @@ def _user_files(kind: Any) -> dict[str, str]:
     folder = file.parent
     while len(names) > 1 and (folder.parent / "__init__.py").is_file():
         folder, names = folder.parent, names[:-1]
-    return {f"{'/'.join(names)}/": _folder_hash(folder, "", "*.py")}
+    return {f"{'/'.join(names)}/": _folder_hash(folder, "*.py")}
 
 
 def _text_of(kind: Any) -> dict[str, str]:
@@ -154,9 +157,9 @@ def _hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]
 
 
-def _folder_hash(base: Path, under: str, pattern: str) -> str:
+def _folder_hash(folder: Path, pattern: str) -> str:
     """Hash of the files of a folder by their places in it; what Python and editors leave behind does not count."""
-    folder, state = base / under, hashlib.sha256()
+    state = hashlib.sha256()
     for path in sorted(folder.rglob(pattern), key=lambda path: path.relative_to(folder).as_posix()):
         place = path.relative_to(folder)
         if path.is_file() and not any(part.startswith((".", "__pycache__")) for part in place.parts):
