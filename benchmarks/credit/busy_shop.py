@@ -8,9 +8,9 @@ import json
 
 import numpy as np
 
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.shop.made.env import Shop
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.options import Options
-from manyturn.envs.contract.task import Task
-from manyturn.envs.desk.job import Errand, Job, job_of
+from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.desk.pack import Pack
+from manyturn.envs.desk.solution import Errand, Job, job_of
 from manyturn.envs.users.acts import Slot
 from manyturn.envs.users.agenda import AgendaOptions, AgendaUser, Goal
 from manyturn.envs.users.protocol import NOTHING, Heard, User

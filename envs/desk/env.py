@@ -5,18 +5,18 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from manyturn.envs.contract.env.turn import OUTCOME, Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import OUTCOME, Turn
-from manyturn.envs.desk.commands import Commands
-from manyturn.envs.desk.counter import CLOSED
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.desk.customer import WAIT, Customer, Ticket, TicketOptions, done, facts_of, identity, nouns, ticket
-from manyturn.envs.desk.job import job_of
-from manyturn.envs.desk.packs import PACKS
-from manyturn.envs.desk.people import Database, DatabaseArguments
-from manyturn.envs.desk.shapes import LEVELS, ShapeLevel
+from manyturn.envs.desk.customer_names import Database, DatabaseArguments
+from manyturn.envs.desk.desk_tools import CLOSED
+from manyturn.envs.desk.desks.packs import PACKS
+from manyturn.envs.desk.random_calls import Commands
+from manyturn.envs.desk.solution import job_of
 from manyturn.envs.desk.store import Store
+from manyturn.envs.desk.task_shapes import LEVELS, ShapeLevel
 from manyturn.envs.desk.tasks import tasks
 from manyturn.envs.tools.calls import CallRequest, call_text, is_call
 from manyturn.envs.tools.tool_prompt import with_tools

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from manyturn.envs.contract.draws import Draws
-from manyturn.envs.desk.counter import Counter
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.desk.desk_tools import Counter
 from manyturn.envs.desk.store import Store, Tables
 from manyturn.envs.tools.calls import CallRequest
 

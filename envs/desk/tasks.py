@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.draws import Draws
-from manyturn.envs.contract.task import GeneratedTasks, Task
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
+from manyturn.envs.desk.customer_names import split_of_user
+from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.pack import Kind, Pack, Thing
-from manyturn.envs.desk.packs import PACKS
-from manyturn.envs.desk.people import split_of_user
-from manyturn.envs.desk.shapes import LEVELS, Shape, draw_shape
 from manyturn.envs.desk.store import Store, Tables
+from manyturn.envs.desk.task_shapes import LEVELS, Shape, draw_shape
 from manyturn.envs.tools.calls import CallRequest
 from manyturn.envs.tools.tool import ToolError
 

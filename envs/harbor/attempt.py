@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.sandbox import WORKSPACE, SandboxRefused, Snapshot
 from manyturn.envs.harbor.expert import solving
 from manyturn.envs.harbor.image import Ground

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.images import inspected
+from manyturn.containers.engine.container_engine import ContainerEngine
+from manyturn.containers.engine.images import inspected
 from manyturn.containers.inside.archive import ArchivedPath, complete, pack
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLimits, Snapshot, overrun_behind
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv, Unsupported
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.harbor.attempt import Attempt
 from manyturn.envs.harbor.expert import solving
 from manyturn.envs.harbor.folder import task_folders

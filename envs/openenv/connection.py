@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
-from manyturn.envs.contract.environments import OutsideLost
-from manyturn.envs.contract.one_connection import OneConnection
+from manyturn.envs.contract.registration.environments import OutsideLost
+from manyturn.envs.contract.single_connection import OneConnection
 from manyturn.envs.openenv.address import TOKEN, Address
 from manyturn.envs.openenv.faults import ActionRefused, BadAnswer, fault_of, short
 

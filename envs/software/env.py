@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from manyturn.containers.sandbox import WORKSPACE, SandboxRefused, Snapshot, overrun_behind
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest, seed_of
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.container_engine import usable
 from manyturn.envs.software import reward_levels
 from manyturn.envs.software.grading.challenge import deck_of

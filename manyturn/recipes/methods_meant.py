@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from manyturn.envs.contract.option_places import places
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.option_paths import places
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.recipes import names
 from manyturn.trainers.recipe.config import CHOICES, RunConfig
 
@@ -15,7 +15,7 @@ def refuse_recipe_names(changes: Mapping[str, Any]) -> None:
     >>> refuse_recipe_names({"algorithm": "ppo"})
     Traceback (most recent call last):
     ...
-    manyturn.envs.contract.options.ConfigError: there is no option algorithm; ppo is a recipe: add --recipe ppo
+    manyturn.envs.contract.options.options.ConfigError: there is no option algorithm; ppo is a recipe: add --recipe ppo
     """
     recipes = set(names())
     for key, value in changes.items():

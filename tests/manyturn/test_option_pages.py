@@ -9,8 +9,8 @@ import pytest
 
 from manyturn.cli.pages import option_pages
 from manyturn.cli.pages.option_pages import groups, markdown, of_section
-from manyturn.envs.contract.option_places import places
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.option_paths import places
+from manyturn.envs.contract.options.registry import Named
 from manyturn.terminal import exit_codes
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.recipe.logger import LOGGERS, Logger

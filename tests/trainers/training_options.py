@@ -7,8 +7,8 @@ and ``credit.advantage=gigpo.similarity`` an option of what was chosen; ``gates[
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.option_places import Place, places
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options.option_paths import Place, places
+from manyturn.envs.contract.options.options import Options
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import RunConfig
 

@@ -25,11 +25,11 @@ from typing import Any
 
 from benchmarks.kit.provenance import ROOT
 from manyturn.containers.sandbox import WORKSPACE, Sandbox
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest, seed_of
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.task import SPLITS, Task, split_of
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.tasks.task import SPLITS, Task, split_of
 from manyturn.envs.software.env import TEST_SECONDS, Software
 from manyturn.envs.software.grading.grader import RESOLVED, TIMEOUT, Grade, grade
 from manyturn.envs.software.source.display import numbered

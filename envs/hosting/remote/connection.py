@@ -15,8 +15,8 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
 
-from manyturn.envs.contract.one_connection import OneConnection
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.single_connection import OneConnection
 from manyturn.envs.hosting.handle.messages import LIMIT
 from manyturn.envs.hosting.remote.host_protocol import PATH, error_from_wire
 from manyturn.envs.hosting.remote.keep_alive import keep_alive

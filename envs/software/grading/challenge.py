@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.sandbox import Sandbox
 from manyturn.envs.contract.keys import digest, generator
 from manyturn.envs.software.grading.answer_comparison import agree

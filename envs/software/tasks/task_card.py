@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.software.mutation.candidates import SPLITS
 from manyturn.envs.software.mutation.fault_validation import MOST_BROKEN, RUNS, VALID, Baseline
 from manyturn.envs.software.mutation.search_journal import Found

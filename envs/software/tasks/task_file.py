@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
+from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.software.mutation.fault_search import search
 from manyturn.envs.software.mutation.search_journal import Found, Journal
 from manyturn.envs.software.source.libraries import library

@@ -12,8 +12,8 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.pool import SandboxPool, the_pool
 from manyturn.containers.sandbox import (
     WORKSPACE,

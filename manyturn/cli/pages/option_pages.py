@@ -17,10 +17,10 @@ from rich.text import Text
 from manyturn.agents.model.model_config import MODELS
 from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
 from manyturn.api.named_policy import USUAL_AGENTS
-from manyturn.envs.contract.option_places import Place, places
-from manyturn.envs.contract.options import ConfigError, OnlyWith, Options, Parts, said, unknown
-from manyturn.envs.contract.plugins import load_plugins
-from manyturn.envs.contract.registry import Registry
+from manyturn.envs.contract.options.option_paths import Place, places
+from manyturn.envs.contract.options.options import ConfigError, OnlyWith, Options, Parts, said, unknown
+from manyturn.envs.contract.options.plugins import load_plugins
+from manyturn.envs.contract.options.registry import Registry
 from manyturn.terminal.escape import visible
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.keys import digest, generator
+from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.env import PARTS, Desk
-from manyturn.envs.desk.packs import PACKS
-from manyturn.envs.desk.shapes import LEVELS
+from manyturn.envs.desk.task_shapes import LEVELS
 from manyturn.envs.tools.calls import call_text, calls_text
 from manyturn.envs.tools.tool_prompt import without_tools
 from manyturn.envs.users.agenda import AgendaUser

@@ -5,9 +5,9 @@ import inspect
 import pytest
 
 from manyturn.envs.desk.customer import nouns
-from manyturn.envs.desk.packs import PACKS
-from manyturn.envs.desk.shapes import LEVELS, REFUSED
+from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.store import Store
+from manyturn.envs.desk.task_shapes import LEVELS, REFUSED
 from manyturn.envs.desk.tasks import perform, tables_of, tasks
 from manyturn.envs.tools.calls import CallRequest
 from manyturn.envs.tools.toolset import Toolset

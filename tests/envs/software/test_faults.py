@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from small import Small
 
-from manyturn.containers.container_engine import LABEL, client
+from manyturn.containers.engine.container_engine import LABEL, client
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLost
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.envs.hosting.local.seats import Seat, WorkerSeats

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small import CORE, MENDED, Small, episode
 
-from manyturn.containers.container_engine import client
+from manyturn.containers.engine.container_engine import client
 from manyturn.envs.hosting.handle import deadline
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.envs.software import reward_levels
