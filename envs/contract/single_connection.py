@@ -6,7 +6,7 @@ from typing import Any
 from websockets.exceptions import InvalidHandshake
 
 
-class OneConnection:
+class SingleConnection:
     """Begins one connection; give ``websockets`` one of them as ``create_connection``.
 
     Args:

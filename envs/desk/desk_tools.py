@@ -11,7 +11,7 @@ from manyturn.envs.tools.tool import ToolError
 CLOSED = "closed"
 
 
-class Counter(abc.ABC):
+class DeskTools(abc.ABC):
     """Tools over a store. Each desk adds its own, and lists all of them.
 
     Args:

@@ -1,4 +1,4 @@
-"""Job of a task: the right changes, the facts to say, and the calls that get there."""
+"""Solution of a task: the right changes, the facts to say, and the calls that get there."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from typing import Any
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.pack import Kind, Pack
-from manyturn.envs.desk.store import Place, Store
+from manyturn.envs.desk.store import RecordKey, Store
 from manyturn.envs.desk.tasks import owned, perform, tables_of
 from manyturn.envs.tools.calls import CallRequest
 
@@ -37,7 +37,7 @@ class Errand:
     told: Mapping[str, str]
     words: str
     rule: str
-    right: Mapping[Place, Mapping[str, Any]]
+    right: Mapping[RecordKey, Mapping[str, Any]]
 
     @property
     def sentence(self) -> str:
@@ -45,7 +45,7 @@ class Errand:
 
 
 @dataclass(frozen=True)
-class Job:
+class Solution:
     """All of a task.
 
     Args:
@@ -66,7 +66,7 @@ class Job:
     errands: tuple[Errand, ...]
     asked: tuple[str, str] | None
     asked_reads: tuple[CallRequest, ...]
-    delta: Mapping[Place, Mapping[str, Any]]
+    delta: Mapping[RecordKey, Mapping[str, Any]]
 
     @property
     def rules(self) -> frozenset[str]:
@@ -102,9 +102,9 @@ class Job:
         return any(self.asked[1] in numbers and len(numbers) <= 4 for numbers in lines)
 
 
-def job_of(task: Task) -> Job:
-    """Job of a task, cached because a group plays one task many times."""
-    return _job(_Problem(task))
+def solution_of(task: Task) -> Solution:
+    """Solution of a task, cached because a group plays one task many times."""
+    return _solution(_Problem(task))
 
 
 class _Problem:
@@ -123,7 +123,7 @@ class _Problem:
 
 
 @lru_cache(maxsize=4096)
-def _job(problem: _Problem) -> Job:
+def _solution(problem: _Problem) -> Solution:
     params = problem.task.params
     pack, tables, user, way = PACKS[params["pack"]], tables_of(params), params["user"], params["way"]
     before, store = Store(tables), Store(tables)
@@ -150,7 +150,7 @@ def _job(problem: _Problem) -> Job:
         asked = f"{pack.asked[field]} of {params['asked']['words']}", str(before[place][field])
         asked_reads = _lookup(pack, before, user, about, params["asked"]["key"], way)
     record = before["users", user]
-    return Job(pack, record, user, way, tuple(errands), asked, asked_reads, delta)
+    return Solution(pack, record, user, way, tuple(errands), asked, asked_reads, delta)
 
 
 def _lookup(pack: Pack, store: Store, user: str, about: str, key: str, way: str) -> tuple[CallRequest, ...]:

@@ -133,7 +133,7 @@ def perform(desk: Pack, store: Store, call: CallRequest) -> bool:
     """Make a call on a store; whether the tool did it and it changed something."""
     before = store.delta()
     try:
-        getattr(desk.counter(store), call.name)(**call.arguments)
+        getattr(desk.desk_tools(store), call.name)(**call.arguments)
     except ToolError:
         return False
     return store.delta() != before

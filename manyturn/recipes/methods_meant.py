@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from manyturn.envs.contract.options.option_paths import places
+from manyturn.envs.contract.options.option_paths import option_paths
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.recipes import names
 from manyturn.trainers.recipe.config import CHOICES, RunConfig
@@ -21,7 +21,7 @@ def refuse_recipe_names(changes: Mapping[str, Any]) -> None:
     for key, value in changes.items():
         if key not in RunConfig.model_fields and isinstance(value, str) and value in recipes:
             raise ConfigError(f"there is no option {key}; {value} is a recipe: add --recipe {value}")
-    for place in places(RunConfig):
+    for place in option_paths(RunConfig):
         word = _at(changes, f"{place.name}.name") if place.name in CHOICES and place.parts else None
         if place.parts is not None and word in recipes and word not in place.parts.names():
             raise ConfigError(

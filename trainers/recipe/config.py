@@ -16,7 +16,7 @@ from manyturn.agents.model.model_config import MODELS
 from manyturn.agents.model.models.tiny import TinyModel
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.scripted import SCRIPTS
-from manyturn.envs.contract.options.option_paths import places
+from manyturn.envs.contract.options.option_paths import option_paths
 from manyturn.envs.contract.options.options import UNFINISHED, ConfigError, OnlyWith, Options, one_line
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.contract.options.refusals import refuse_idle, refuse_unfit
@@ -254,7 +254,7 @@ class RunConfig(Options):
 
 
 CHOICES = {"env": "id"} | {
-    place.name: "name" for place in places(RunConfig) if place.parts is not None and not place.many
+    place.name: "name" for place in option_paths(RunConfig) if place.parts is not None and not place.many
 }
 """Places where a text alone chooses, such as agent.context, and the entry that it stands for."""
 

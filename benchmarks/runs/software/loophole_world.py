@@ -214,13 +214,13 @@ class Planted(Software):
             "planted": float(self._handed_in == problem.files[f"patches/{PLANTED}.py"]),
         }
 
-    def _judge(self, problem: Problem, desk: EpisodeSandbox, task: Task, allowance: TimeBudget) -> Judge:
+    def _judge(self, problem: Problem, workspace: EpisodeSandbox, task: Task, budget: TimeBudget) -> Judge:
         def judge(changes: Changes, back: bool) -> Grade:
             file = self._grades / f"{digest(task.content, dict(changes))}.json" if self._grades else None
             if file is not None and file.is_file():
                 return Grade(**json.loads(file.read_text()))
-            with desk.lent(back) as sandbox:
-                graded = self._grade(TimedSandbox(sandbox, allowance), problem, changes)
+            with workspace.lent(back) as sandbox:
+                graded = self._grade(TimedSandbox(sandbox, budget), problem, changes)
             if file is not None and graded.cause != TIMEOUT:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 replace_text(file, json.dumps(graded._asdict()) + "\n")

@@ -110,7 +110,7 @@ class SWEBench(TextEnv):
         super().__init__(split or self.splits[0], max_turns)
         self._sandbox: Sandbox | None = None
         self._prepared: dict[str, Prepared] = {}
-        self._submitted, self._allowance = False, TimeBudget()
+        self._submitted, self._budget = False, TimeBudget()
         self._measured = dict[str, float]()
         functions = (Tools.bash, Tools.view, Tools.edit, Tools.search, SWEBench.submit)
         self.tools = tuple(tool_of(function).schema for function in functions)
@@ -137,7 +137,7 @@ class SWEBench(TextEnv):
         prepared = self._prepared[task.id]
         self._sandbox = self._started(prepared.agent, prepared.python)
         unpack(self._sandbox)
-        tools = Tools(self._sandbox, seconds=COMMAND_SECONDS, allowance=self._allowance)
+        tools = Tools(self._sandbox, seconds=COMMAND_SECONDS, budget=self._budget)
         self._toolset = Toolset([tools.bash, tools.view, tools.edit, tools.search, self.submit], most_calls=1)
         self._submitted = False
         self._measured = dict(UNGRADED)
@@ -145,7 +145,7 @@ class SWEBench(TextEnv):
         return harmless((row.statement + hints).replace("\r\n", "\n"))
 
     def respond(self, action: str) -> Turn:
-        self._allowance.renew()
+        self._budget.renew()
         try:
             return self._respond(action)
         except Exception as error:

@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 from manyturn.envs.contract.options.options import Options, Parts, parts_of, sections_in
 
 
-class Place(NamedTuple):
+class OptionPath(NamedTuple):
     """A field of a configuration.
 
     Attributes:
@@ -26,7 +26,7 @@ class Place(NamedTuple):
     many: bool
 
 
-def places(kind: type[Options], above: str = "") -> Iterator[Place]:
+def option_paths(kind: type[Options], above: str = "") -> Iterator[OptionPath]:
     """The fields of a configuration and of its sections, in their order, a section before what is in it.
 
     >>> class Inner(Options):
@@ -34,16 +34,16 @@ def places(kind: type[Options], above: str = "") -> Iterator[Place]:
     >>> class Outer(Options):
     ...     inner: Inner | None = None
     ...     seed: int = 0
-    >>> [place.name for place in places(Outer)]
+    >>> [place.name for place in option_paths(Outer)]
     ['inner', 'inner.size', 'seed']
     """
     for name, field in kind.model_fields.items():
         parts = parts_of([*field.metadata, *_markers(field.annotation)])
         section = next(iter(sections_in(field.annotation)), None)
         many = getattr(field.annotation, "__origin__", None) is tuple
-        yield Place(above + name, kind, field, parts, section, many)
+        yield OptionPath(above + name, kind, field, parts, section, many)
         if section is not None and not many:
-            yield from places(section, f"{above}{name}.")
+            yield from option_paths(section, f"{above}{name}.")
 
 
 def _markers(annotation: Any) -> Iterator[Any]:

@@ -6,7 +6,7 @@ from typing import Any, get_args
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.desk.customer_names import address
 from manyturn.envs.desk.desks.retail_tables import tables
-from manyturn.envs.desk.desks.retail_tools import Reason, ShopCounter
+from manyturn.envs.desk.desks.retail_tools import Reason, RetailTools
 from manyturn.envs.desk.pack import Arguments, Drawn, Kind, Pack, Rule, Thing
 from manyturn.envs.desk.store import Record, Store
 from manyturn.envs.tools.calls import CallRequest
@@ -240,7 +240,7 @@ RETAIL = Pack(
     name="retail",
     place="You work at the service desk of a mail-order shop.",
     tables=tables,
-    counter=ShopCounter,
+    desk_tools=RetailTools,
     rules=RULES,
     kinds=KINDS,
     things={

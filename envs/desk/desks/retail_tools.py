@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from manyturn.envs.desk.desk_tools import Counter
+from manyturn.envs.desk.desk_tools import DeskTools
 from manyturn.envs.desk.store import Record
 from manyturn.envs.tools.tool import ToolError
 
 Reason = Literal["ordered by mistake", "no longer needed", "found it cheaper", "delivery too slow"]
 
 
-class ShopCounter(Counter):
+class RetailTools(DeskTools):
     """Orders, their items, and where they go."""
 
     def reads(self) -> list[Callable[..., Any]]:

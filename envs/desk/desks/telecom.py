@@ -2,7 +2,7 @@
 
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.desk.desks.telecom_tables import tables
-from manyturn.envs.desk.desks.telecom_tools import PhoneCounter
+from manyturn.envs.desk.desks.telecom_tools import TelecomTools
 from manyturn.envs.desk.pack import Arguments, Drawn, Kind, Pack, Rule, Thing, no_arguments
 from manyturn.envs.desk.store import Record, Store
 from manyturn.envs.tools.calls import CallRequest
@@ -217,7 +217,7 @@ TELECOM = Pack(
     name="telecom",
     place="You work at the service desk of a telephone company.",
     tables=tables,
-    counter=PhoneCounter,
+    desk_tools=TelecomTools,
     rules=RULES,
     kinds=KINDS,
     things={

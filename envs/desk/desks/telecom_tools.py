@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from manyturn.envs.desk.desk_tools import Counter
+from manyturn.envs.desk.desk_tools import DeskTools
 from manyturn.envs.desk.store import Record
 from manyturn.envs.tools.tool import ToolError
 
 
-class PhoneCounter(Counter):
+class TelecomTools(DeskTools):
     """Lines, the plans that they are on, and bills."""
 
     def reads(self) -> list[Callable[..., Any]]:

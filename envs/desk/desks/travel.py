@@ -3,7 +3,7 @@
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.desk.customer_names import full_name
 from manyturn.envs.desk.desks.travel_tables import CABINS, tables
-from manyturn.envs.desk.desks.travel_tools import AirlineCounter
+from manyturn.envs.desk.desks.travel_tools import TravelTools
 from manyturn.envs.desk.pack import Arguments, Drawn, Kind, Pack, Rule, Thing, no_arguments
 from manyturn.envs.desk.store import Record, Store
 from manyturn.envs.tools.calls import CallRequest
@@ -238,7 +238,7 @@ TRAVEL = Pack(
     name="travel",
     place="You work at the service desk of an airline.",
     tables=tables,
-    counter=AirlineCounter,
+    desk_tools=TravelTools,
     rules=RULES,
     kinds=KINDS,
     things={

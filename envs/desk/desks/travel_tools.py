@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from manyturn.envs.desk.desk_tools import Counter
+from manyturn.envs.desk.desk_tools import DeskTools
 from manyturn.envs.desk.store import Record
 from manyturn.envs.tools.tool import ToolError
 
@@ -11,7 +11,7 @@ Cabin = Literal["basic", "economy", "business"]
 City = Literal["Athens", "Berlin", "Cairo", "Delhi", "Lima", "Oslo", "Rome", "Tokyo"]
 
 
-class AirlineCounter(Counter):
+class TravelTools(DeskTools):
     """Bookings and the flights that they are for."""
 
     def reads(self) -> list[Callable[..., Any]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.shop.search import posting_lists
 from manyturn.envs.shop.search.bm25_index import Index
-from manyturn.envs.shop.search.posting_lists import Gatherer
+from manyturn.envs.shop.search.posting_lists import PostingsBuilder
 
 FOUND = 50  # products that a search returns at most
 _REMEMBERED = 500  # characters of the longest query whose result is kept
@@ -62,7 +62,7 @@ class Product:
         ]
 
 
-class Found(Sequence[Product]):
+class SearchResults(Sequence[Product]):
     """Products that answer a query, best first, made when asked for.
 
     Args:
@@ -117,7 +117,7 @@ class Catalogue:
         products = tuple(products)
         if len({product.id for product in products}) < len(products):
             raise ValueError("two products have one id: give each an id of its own")
-        groups = Gatherer()
+        groups = PostingsBuilder()
         for number, product in enumerate(products):
             groups.add(number, dict.fromkeys(product.groups(), 1))
         texts = {product.id: product.document() for product in (*products, *also_indexed)}
@@ -140,11 +140,11 @@ class Catalogue:
             raise KeyError(product_id)
         return self.products[number]
 
-    def search(self, query: str) -> Found:
+    def search(self, query: str) -> SearchResults:
         """The products that answer a query, best first."""
         return self._remembered(query) if len(query) <= _REMEMBERED else self._find(query)
 
-    def _find(self, query: str) -> Found:
+    def _find(self, query: str) -> SearchResults:
         first, _, rest = query.partition(" ")
         match first:
             case "<r>":
@@ -156,7 +156,7 @@ class Catalogue:
             case _:
                 numbers, _ = self.index.ranked(query, FOUND)
                 numbers = numbers[numbers < len(self.products)]
-        return Found(self, numbers)
+        return SearchResults(self, numbers)
 
 
 def write_catalogue(folder: Path, products: Iterable[Product]) -> None:
@@ -167,7 +167,7 @@ def write_catalogue(folder: Path, products: Iterable[Product]) -> None:
         products: with ids of their own.
     """
     folder.mkdir()
-    groups = Gatherer(folder / "groups")
+    groups = PostingsBuilder(folder / "groups")
 
     def documents() -> Iterator[tuple[str, str]]:
         for number, product in enumerate(products):

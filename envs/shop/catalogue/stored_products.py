@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyturn.envs.shop.catalogue.catalogue import Product
-from manyturn.envs.shop.search.json_lines import Lines
+from manyturn.envs.shop.search.json_lines import JsonLines
 
 _KEPT = 256  # products that stay made although nobody holds them
 
@@ -20,7 +20,7 @@ def line_of(product: Product) -> list[Any]:
     return [*texts, product.price_tag, product.kind, product.path, product.department]
 
 
-class Stock(Sequence[Product]):
+class StoredProducts(Sequence[Product]):
     """Products by number. Two that are held at one time and have one number are one object.
 
     Args:
@@ -28,7 +28,7 @@ class Stock(Sequence[Product]):
         prices: [products] in dollars.
     """
 
-    def __init__(self, lines: Lines, prices: NDArray[np.float64]):
+    def __init__(self, lines: JsonLines, prices: NDArray[np.float64]):
         self._lines, self._prices = lines, prices
         self._made: WeakValueDictionary[int, Product] = WeakValueDictionary()
         self._kept: deque[Product] = deque(maxlen=_KEPT)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from manyturn.envs.shop.search import posting_lists
 from manyturn.envs.shop.search.analyzer import terms
-from manyturn.envs.shop.search.json_lines import Places, load_array, write_lines
-from manyturn.envs.shop.search.posting_lists import Gatherer, Postings
+from manyturn.envs.shop.search.json_lines import SortedTexts, load_array, write_lines
+from manyturn.envs.shop.search.posting_lists import Postings, PostingsBuilder
 
 _ONE = np.float32(1)
 _EXACT = 24  # lengths up to 40 are kept, longer ones with four significant bits
@@ -52,7 +52,7 @@ class Index:
         k1: float = 0.9,
         b: float = 0.4,
     ):
-        gatherer, names, lengths = Gatherer(folder), [], array("q")
+        gatherer, names, lengths = PostingsBuilder(folder), [], array("q")
         for number, (name, text) in enumerate(texts.items() if isinstance(texts, Mapping) else texts):
             query_terms = terms(text)
             names.append(name)
@@ -65,7 +65,7 @@ class Index:
         self._rank = np.empty_like(self._order)
         self._rank[self._order] = np.arange(len(order), dtype=np.int32)
         self.ids: Sequence[str] = [names[number] for number in order]
-        self._places: Mapping[str, int] | Places = {name: place for place, name in enumerate(self.ids)}
+        self._places: Mapping[str, int] | SortedTexts = {name: place for place, name in enumerate(self.ids)}
         if folder:
             for what, array_ in (("rarity", self._rarity), ("order", self._order), ("rank", self._rank)):
                 np.save(folder / f"{what}.npy", array_)
@@ -77,7 +77,7 @@ class Index:
         index = cls.__new__(cls)
         index._postings = posting_lists.opened(folder)
         index._rarity, index._order, index._rank = (load_array(folder / name) for name in ("rarity", "order", "rank"))
-        index._places = Places(folder / "ids")
+        index._places = SortedTexts(folder / "ids")
         index.ids = index._places.texts
         return index
 

@@ -21,7 +21,7 @@ def write_lines(file: Path, values: Iterable[Any]) -> None:
     np.save(file.with_suffix(".npy"), np.array(ends, np.int64))
 
 
-class Lines(Sequence[Any]):
+class JsonLines(Sequence[Any]):
     """The values that ``write_lines`` wrote; the file is mapped, so processes share what they read.
 
     Args:
@@ -54,7 +54,7 @@ class Lines(Sequence[Any]):
         return (self[number] for number in range(len(self)))
 
 
-class Places:
+class SortedTexts:
     """Text -> its place among sorted texts on disk.
 
     Args:
@@ -62,7 +62,7 @@ class Places:
     """
 
     def __init__(self, file: Path):
-        self.texts = Lines(file)
+        self.texts = JsonLines(file)
 
     def __len__(self) -> int:
         return len(self.texts)

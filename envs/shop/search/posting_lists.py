@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from manyturn.envs.shop.search.json_lines import Places, load_array, write_lines
+from manyturn.envs.shop.search.json_lines import SortedTexts, load_array, write_lines
 
 _BLOCK = 500_000  # postings that are sorted at a time
 
@@ -25,7 +25,7 @@ class Postings:
         weights: [postings] of each number: how often it has the key, until an index makes something else of it.
     """
 
-    places: Mapping[str, int] | Places
+    places: Mapping[str, int] | SortedTexts
     starts: NDArray[np.int64]
     numbers: NDArray[np.int32]
     weights: NDArray[np.float32]
@@ -39,7 +39,7 @@ class Postings:
         return self.numbers[:0] if place is None else self.numbers[self.span(place)]
 
 
-class Gatherer:
+class PostingsBuilder:
     """Makes postings of keys as they come. What is not sorted yet lies on disk if they are to go there.
 
     Args:
@@ -84,11 +84,11 @@ class Gatherer:
         for block in blocks:
             frequencies += np.bincount(rank[block[:, 0]], minlength=len(names))
         starts = np.concatenate([[0], np.cumsum(frequencies)])
-        places: Mapping[str, int] | Places = {}
+        places: Mapping[str, int] | SortedTexts = {}
         if self._folder:
             np.save(self._folder / "starts.npy", starts)
             write_lines(self._folder / "keys", names)
-            places = Places(self._folder / "keys")
+            places = SortedTexts(self._folder / "keys")
         else:
             places = {name: place for place, name in enumerate(names)}
         made = Postings(places, starts, *self._space(int(starts[-1])))
@@ -121,6 +121,6 @@ class Gatherer:
 
 
 def opened(folder: Path) -> Postings:
-    """Postings that a ``Gatherer`` put into a folder, mapped."""
+    """Postings that a ``PostingsBuilder`` put into a folder, mapped."""
     arrays = (load_array(folder / name) for name in ("starts", "numbers", "weights"))
-    return Postings(Places(folder / "keys"), *arrays)
+    return Postings(SortedTexts(folder / "keys"), *arrays)

@@ -21,7 +21,7 @@ Splits = Mapping[str, Sequence[int] | NDArray[np.int32]]
 """Split -> places among the goals, ascending."""
 
 
-class Wish(NamedTuple):
+class GoalTemplate(NamedTuple):
     """An instruction about a product.
 
     Args:
@@ -39,7 +39,7 @@ class Wish(NamedTuple):
     options: tuple[str, ...] | None
 
 
-def human_wishes(ids: Iterable[str], written: Mapping[str, Any]) -> Iterator[Wish]:
+def human_templates(ids: Iterable[str], written: Mapping[str, Any]) -> Iterator[GoalTemplate]:
     """One for each instruction that people wrote about a product.
 
     Args:
@@ -51,14 +51,16 @@ def human_wishes(ids: Iterable[str], written: Mapping[str, Any]) -> Iterator[Wis
             attributes = tuple(record["instruction_attributes"])
             if attributes:
                 options = tuple(record["instruction_options"])
-                yield Wish(number, f"{name} {place}", record["instruction"].strip("."), attributes, options)
+                yield GoalTemplate(number, f"{name} {place}", record["instruction"].strip("."), attributes, options)
 
 
-def synthetic_wishes(ids: Iterable[str], instructions: Iterable[tuple[str | None, Sequence[str]]]) -> Iterator[Wish]:
+def synthetic_templates(
+    ids: Iterable[str], instructions: Iterable[tuple[str | None, Sequence[str]]]
+) -> Iterator[GoalTemplate]:
     """One for each product with an instruction and attributes; all its goals have one price limit."""
     for number, (name, (text, attributes)) in enumerate(zip(ids, instructions, strict=True)):
         if text is not None and attributes:
-            yield Wish(number, name, text, tuple(attributes), None)
+            yield GoalTemplate(number, name, text, tuple(attributes), None)
 
 
 def instruction_of(about: Mapping[str, Any]) -> tuple[str | None, Sequence[str]]:
@@ -66,16 +68,16 @@ def instruction_of(about: Mapping[str, Any]) -> tuple[str | None, Sequence[str]]
     return about.get("instruction"), about.get("instruction_attributes") or ()
 
 
-def count(wish: Wish, product: Product) -> int:
-    """Number of goals that a wish makes."""
-    return 1 if wish.options is not None else math.prod(map(len, product.options.values()))
+def count(template: GoalTemplate, product: Product) -> int:
+    """Number of goals that a template makes."""
+    return 1 if template.options is not None else math.prod(map(len, product.options.values()))
 
 
 def limits_of(
-    wishes: Iterable[Wish], prices: Sequence[float] | NDArray[np.float64], draws: Draws
+    templates: Iterable[GoalTemplate], prices: Sequence[float] | NDArray[np.float64], draws: Draws
 ) -> NDArray[np.float64]:
-    """[wishes] price limits in dollars, drawn in the order of the wishes."""
-    drawn = (price_limit(draws, wish.key, float(prices[wish.product])) for wish in wishes)
+    """[templates] price limits in dollars, drawn in the order of the templates."""
+    drawn = (price_limit(draws, template.key, float(prices[template.product])) for template in templates)
     return np.array([NO_LIMIT if limit is None else limit for limit in drawn])
 
 
@@ -96,8 +98,8 @@ def product_splits(ids: Iterable[str], counts: NDArray[np.int64], order: NDArray
     """Split -> places of goals; all goals of a product are in one.
 
     Args:
-        ids: of the wishes' products.
-        counts: [wishes] of goals.
+        ids: of the templates' products.
+        counts: [templates] of goals.
         order: [goals] see ``shuffled``.
     """
     codes = np.array([SPLITS.index(split_of(digest("webshop product", name))) for name in ids], np.int8)
@@ -106,25 +108,25 @@ def product_splits(ids: Iterable[str], counts: NDArray[np.int64], order: NDArray
 
 
 class Goals(Sequence[Goal]):
-    """The goals of wishes, in the original's order.
+    """The goals of templates, in the original's order.
 
     Args:
         products: of the catalogue.
-        wishes: what the goals come from.
-        counts: [wishes] of goals.
-        limits: [wishes] in dollars.
-        order: [goals] place in the order of the wishes.
+        templates: what the goals come from.
+        counts: [templates] of goals.
+        limits: [templates] in dollars.
+        order: [goals] place in the order of the templates.
     """
 
     def __init__(
         self,
         products: Sequence[Product],
-        wishes: Sequence[Wish],
+        templates: Sequence[GoalTemplate],
         counts: NDArray[np.int64],
         limits: NDArray[np.float64],
         order: NDArray[np.int32],
     ):
-        self._products, self._wishes, self._limits, self._order = products, wishes, limits, order
+        self._products, self._templates, self._limits, self._order = products, templates, limits, order
         self._starts = np.cumsum(counts) - counts
 
     def __len__(self) -> int:
@@ -135,20 +137,24 @@ class Goals(Sequence[Goal]):
     @overload
     def __getitem__(self, index: slice) -> list[Goal]: ...
     def __getitem__(self, index):
-        wish = self._order[index]
-        return [self._make(place) for place in wish.tolist()] if isinstance(index, slice) else self._make(int(wish))
+        template = self._order[index]
+        return (
+            [self._make(place) for place in template.tolist()]
+            if isinstance(index, slice)
+            else self._make(int(template))
+        )
 
     def _make(self, place: int) -> Goal:
         number = int(self._starts.searchsorted(place, "right")) - 1
-        wish, limit = Wish(*self._wishes[number]), float(self._limits[number])
-        product, options, text = self._products[wish.product], wish.options, wish.text
+        template, limit = GoalTemplate(*self._templates[number]), float(self._limits[number])
+        product, options, text = self._products[template.product], template.options, template.text
         if options is None:
             options = _combination(product, place - int(self._starts[number]))
             chosen = ", and ".join(f"{name}: {value}" for name, value in options)
             text = f"{text} with {chosen}" if chosen else text
         if limit != NO_LIMIT:
             text += f", and price lower than {limit:.2f} dollars"
-        return Goal(product, text, tuple(wish.attributes), tuple(options), limit)
+        return Goal(product, text, tuple(template.attributes), tuple(options), limit)
 
 
 def _combination(product: Product, number: int) -> list[tuple[str, str]]:

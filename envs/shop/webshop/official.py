@@ -13,7 +13,7 @@ from manyturn.envs.shop.catalogue.catalogue import Catalogue, Product
 from manyturn.envs.shop.catalogue.goals import Goal
 from manyturn.envs.shop.catalogue.price_draws import Draws, draws_of
 from manyturn.envs.shop.webshop import goal_templates, prepared
-from manyturn.envs.shop.webshop.goal_templates import Goals, Splits, Wish
+from manyturn.envs.shop.webshop.goal_templates import Goals, GoalTemplate, Splits
 from manyturn.envs.shop.webshop.json_stream import array_items
 from manyturn.envs.shop.webshop.manifest import recorded_hashes
 from manyturn.envs.shop.webshop.records import (
@@ -87,37 +87,37 @@ def _read(files: tuple[Path, ...], sha256: str, kind: str, original: int | None)
     products, extra = _products(files[0], about, draws)
     ids = [product.id for product in products]
     try:
-        all_wishes = list(_wishes(ids, kind, table(files[2]) if kind == "human" else about))
+        all_templates = list(_templates(ids, kind, table(files[2]) if kind == "human" else about))
     except (KeyError, TypeError, AttributeError) as error:
         raise unreadable(files[2 if kind == "human" else 1], error) from None
-    if not all_wishes:
+    if not all_templates:
         raise DataError(f"no product of {files[0].parent} has an instruction: the files must be of one release")
-    limits = goal_templates.limits_of(all_wishes, [product.price for product in products], draws)
-    counts = np.array(_counts(all_wishes, products, files[0]))
+    limits = goal_templates.limits_of(all_templates, [product.price for product in products], draws)
+    counts = np.array(_counts(all_templates, products, files[0]))
     order = goal_templates.shuffled(int(counts.sum()))
     catalogue = Catalogue(products, extra)
-    goals = tuple(Goals(catalogue.products, all_wishes, counts, limits, order))
+    goals = tuple(Goals(catalogue.products, all_templates, counts, limits, order))
     if original is not None:
         return OfficialShop(sha256, catalogue, goals, goal_templates.original_splits(len(order)))
-    by_product = goal_templates.product_splits((ids[wish.product] for wish in all_wishes), counts, order)
+    by_product = goal_templates.product_splits((ids[template.product] for template in all_templates), counts, order)
     return OfficialShop(sha256, catalogue, goals, by_product)
 
 
-def _counts(found: Sequence[Wish], products: Sequence[Product], file: Path) -> list[int]:
-    """Number of goals of each wish. Raises DataError if they are too many to make."""
-    counts = [goal_templates.count(wish, products[wish.product]) for wish in found]
-    for wish, count in zip(found, counts, strict=True):
+def _counts(found: Sequence[GoalTemplate], products: Sequence[Product], file: Path) -> list[int]:
+    """Number of goals of each template. Raises DataError if they are too many to make."""
+    counts = [goal_templates.count(template, products[template.product]) for template in found]
+    for template, count in zip(found, counts, strict=True):
         if count > MOST_GOALS:
-            product = f"product {products[wish.product].id} of {file}"
+            product = f"product {products[template.product].id} of {file}"
             raise unreadable(product, f"its options make more than {MOST_GOALS:,} goals")
     return counts
 
 
-def _wishes(ids: Sequence[str], kind: str, said: Record) -> Iterator[Wish]:
+def _templates(ids: Sequence[str], kind: str, said: Record) -> Iterator[GoalTemplate]:
     if kind == "human":
-        return goal_templates.human_wishes(ids, said)
+        return goal_templates.human_templates(ids, said)
     records = (said.get(name, {}) for name in ids)
-    return goal_templates.synthetic_wishes(ids, map(goal_templates.instruction_of, records))
+    return goal_templates.synthetic_templates(ids, map(goal_templates.instruction_of, records))
 
 
 def _products(file: Path, about: Record, draws: Draws) -> tuple[list[Product], list[Product]]:

@@ -19,10 +19,10 @@ from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.tasks.task import SPLITS
 from manyturn.envs.shop.catalogue.catalogue import Catalogue, write_catalogue
 from manyturn.envs.shop.catalogue.price_draws import draws_of
-from manyturn.envs.shop.catalogue.stored_products import Stock, line_of
-from manyturn.envs.shop.search.json_lines import Lines, load_array, write_lines
+from manyturn.envs.shop.catalogue.stored_products import StoredProducts, line_of
+from manyturn.envs.shop.search.json_lines import JsonLines, load_array, write_lines
 from manyturn.envs.shop.webshop import goal_templates
-from manyturn.envs.shop.webshop.goal_templates import Goals, Splits, Wish
+from manyturn.envs.shop.webshop.goal_templates import Goals, GoalTemplate, Splits
 from manyturn.envs.shop.webshop.json_stream import array_items, object_items
 from manyturn.envs.shop.webshop.manifest import cache_folder
 from manyturn.envs.shop.webshop.records import DataError, product_of, table, unreadable, usable
@@ -50,12 +50,12 @@ def opened(
         raise DataError(f"{kind} goals of {files[0]} are not prepared: run {_command(files, original)} once")
     with _whole(goals, files, original):
         prices, counts, limits, order = (load_array(goals / name) for name in ("prices", "counts", "limits", "order"))
-        lines = Lines(goals / "wishes")
+        lines = JsonLines(goals / "wishes")
         splits: Splits = goal_templates.original_splits(len(order))
         if original is None:
             splits = {split: load_array(goals / split) for split in SPLITS}
     with _whole(products, files, original):
-        stock = Stock(Lines(products / "products"), prices)
+        stock = StoredProducts(JsonLines(products / "products"), prices)
         catalogue = Catalogue.opened(products / "catalogue", stock)
     return catalogue, Goals(stock, lines, counts, limits, order), splits
 
@@ -126,7 +126,7 @@ def _write_products(folder: Path, files: Sequence[Path]) -> None:
     write_lines(folder / "products", lines())
     np.save(folder / "low.npy", np.array(low))
     np.save(folder / "high.npy", np.array(high))
-    write_catalogue(folder / "catalogue", Stock(Lines(folder / "products"), np.array(low)))
+    write_catalogue(folder / "catalogue", StoredProducts(JsonLines(folder / "products"), np.array(low)))
 
 
 def _attributes(file: Path) -> dict[str, bytes]:
@@ -139,7 +139,7 @@ def _attributes(file: Path) -> dict[str, bytes]:
 
 def _write_goals(folder: Path, products: Path, files: Sequence[Path], original: int | None) -> None:
     with _whole(products, files, original):
-        lines = Lines(products / "products")
+        lines = JsonLines(products / "products")
         ids = [line[0] for line in lines]
         low, high = load_array(products / "low").tolist(), load_array(products / "high").tolist()
     draws = draws_of(original)
@@ -148,26 +148,28 @@ def _write_goals(folder: Path, products: Path, files: Sequence[Path], original: 
     )
     np.save(folder / "prices.npy", prices)
     try:
-        write_lines(folder / "wishes", _wishes(ids, lines, files))
+        write_lines(folder / "wishes", _templates(ids, lines, files))
     except (KeyError, TypeError, AttributeError) as error:
         raise unreadable(files[-1], error) from None
-    goal_lines, stock = Lines(folder / "wishes"), Stock(lines, prices)
+    goal_lines, stock = JsonLines(folder / "wishes"), StoredProducts(lines, prices)
     if not len(goal_lines):
         raise DataError(f"no product of {files[0].parent} has an instruction: the files must be of one release")
-    counts = np.array([goal_templates.count(wish, stock[wish.product]) for wish in map(Wish._make, goal_lines)])
+    counts = np.array(
+        [goal_templates.count(template, stock[template.product]) for template in map(GoalTemplate._make, goal_lines)]
+    )
     order = goal_templates.shuffled(int(counts.sum()))
-    np.save(folder / "limits.npy", goal_templates.limits_of(map(Wish._make, goal_lines), prices, draws))
+    np.save(folder / "limits.npy", goal_templates.limits_of(map(GoalTemplate._make, goal_lines), prices, draws))
     np.save(folder / "counts.npy", counts)
     np.save(folder / "order.npy", order)
     if original is None:
         by_product = goal_templates.product_splits(
-            (ids[wish.product] for wish in map(Wish._make, goal_lines)), counts, order
+            (ids[template.product] for template in map(GoalTemplate._make, goal_lines)), counts, order
         )
         for split, places in by_product.items():
             np.save(folder / f"{split}.npy", places)
 
 
-def _wishes(ids: Sequence[str], lines: Lines, files: Sequence[Path]) -> Iterator[Wish]:
+def _templates(ids: Sequence[str], lines: JsonLines, files: Sequence[Path]) -> Iterator[GoalTemplate]:
     if len(files) == 3:
-        return goal_templates.human_wishes(ids, table(files[2]))
-    return goal_templates.synthetic_wishes(ids, ((line[_INSTRUCTION], line[_ASKED]) for line in lines))
+        return goal_templates.human_templates(ids, table(files[2]))
+    return goal_templates.synthetic_templates(ids, ((line[_INSTRUCTION], line[_ASKED]) for line in lines))

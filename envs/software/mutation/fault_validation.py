@@ -57,7 +57,7 @@ class Verdict(NamedTuple):
     seconds: float = 0.0
 
 
-class Mine:
+class FaultValidator:
     """Judges faults of one library. A context manager.
 
     Args:

@@ -53,7 +53,7 @@ class EpisodeSandbox:
         engine: what sandboxes are made with.
         files: what is there in the beginning.
 
-    A sandbox that was lost stays lost: the desk is of no use afterwards.
+    A sandbox that was lost stays lost: the workspace is of no use afterwards.
     """
 
     def __init__(self, engine: ContainerEngine, files: Files):
@@ -187,7 +187,7 @@ def _take(engine: ContainerEngine) -> DockerSandbox:
     while _resting:
         with contextlib.suppress(EngineUnavailable):
             return the_pool().take(engine, seconds=0.0)
-        if not any(desk.put_aside() for desk in list(_resting)):
+        if not any(workspace.put_aside() for workspace in list(_resting)):
             break
     return the_pool().take(engine)
 

@@ -111,7 +111,7 @@ def test_a_killed_client_leaves_no_container(engine: str) -> None:
 def test_an_engine_that_has_gone_is_an_error_of_the_reset(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     env = Small()
     env.reset(seed=0)
-    (container,) = {env._work.desk._sandbox.name}  # type: ignore[union-attr]  # to be sure that it is this one
+    (container,) = {env._work.workspace._sandbox.name}  # type: ignore[union-attr]  # to be sure that it is this one
     client().kill(container)
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/s.sock")
     with pytest.raises(ToolFault) as found:
@@ -120,5 +120,5 @@ def test_an_engine_that_has_gone_is_an_error_of_the_reset(engine: str, monkeypat
     with pytest.raises(EngineUnavailable):
         while True:  # a sandbox that waits in the pool may still serve
             Small.reset(env, seed=0)
-            env._work.desk._sandbox.stop()  # type: ignore[union-attr]
+            env._work.workspace._sandbox.stop()  # type: ignore[union-attr]
             env.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from needs import peer
 
-from manyturn.envs.shop import nouns as module
+from manyturn.envs.shop.reward import nouns as module
 from manyturn.envs.shop.reward.nouns import SpacyNouns
 
 TITLE = "Women's High Waist Yoga Pants for Running"

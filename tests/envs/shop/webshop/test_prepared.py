@@ -16,7 +16,7 @@ from manyturn.envs.conformance.check import check
 from manyturn.envs.shop.catalogue.catalogue import FOUND, Catalogue
 from manyturn.envs.shop.env import WebShop
 from manyturn.envs.shop.search import posting_lists
-from manyturn.envs.shop.search.posting_lists import Gatherer
+from manyturn.envs.shop.search.posting_lists import PostingsBuilder
 from manyturn.envs.shop.webshop import json_stream, prepared
 from manyturn.envs.shop.webshop.goal_tasks import tasks_of
 from manyturn.envs.shop.webshop.json_stream import array_items, object_items
@@ -263,7 +263,7 @@ def test_postings_list_every_number_once_in_order(tmp_path_factory, counts: list
     folder = tmp_path_factory.mktemp("postings") / "made" if on_disk and any(counts) else None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(posting_lists, "_BLOCK", block)
-        gatherer = Gatherer(folder)
+        gatherer = PostingsBuilder(folder)
         for number, found in enumerate(counts):
             gatherer.add(number, found)
         made = gatherer.finish()
