@@ -214,7 +214,7 @@ def shown(value: Any) -> str:
 
 
 def _defaults_by_model(own: bool) -> dict[str, dict[str, Any]]:
-    """Path of an option -> model -> the default that fits it, for each model that can be described without being there."""
+    """Path of an option -> model -> its default, for each model that can be described without being there."""
     schema: dict[str, dict[str, Any]] = {}
     for name in _names(MODELS, own):
         fields = MODELS.entry(name).config_type.model_fields.items()
