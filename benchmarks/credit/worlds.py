@@ -12,6 +12,7 @@ import json
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import permutations, product
 from typing import Any, ClassVar
@@ -359,4 +360,4 @@ class PaidManners(Manners):
 
 
 def _paid(turn: Turn, part: str, reward: float) -> Turn:
-    return turn._replace(parts={**turn.parts, part: reward})
+    return replace(turn, parts={**turn.parts, part: reward})

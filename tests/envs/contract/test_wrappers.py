@@ -167,5 +167,5 @@ def test_one_part_is_not_counted_twice():
 def test_a_raw_foreign_environment_is_refused_with_the_mend():
     env = wrap(make(f"{HERE / 'faulty.py'}:Stranger"), [ALL[0]])
     env.reset(seed=0)
-    with pytest.raises(WrapperMismatch, match="Foreign"):
+    with pytest.raises(WrapperMismatch, match="GymnasiumAdapter"):
         env.step("abc")
