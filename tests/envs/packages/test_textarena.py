@@ -41,7 +41,7 @@ ODD = ("", "[]", "[[", f"[{'9' * 6000}]", f"[{'9' * 900}]", "[0 0 0 0]", "\ud800
 PLAY = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from test_arena_env import played
+from test_textarena import played
 from manyturn.envs.contract.keys import digest
 print(digest([played(name, task=f"train/{seed}") for name in sys.argv[2].split() for seed in range(3)]))
 """
