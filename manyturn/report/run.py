@@ -86,6 +86,7 @@ _HELD_OUT = {
     "expert": "expert",
     "before_greedy": "greedy before",
     "after_greedy": "greedy after",
+    "difference_greedy": "greedy difference",
 }
 
 

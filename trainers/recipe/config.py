@@ -132,8 +132,9 @@ class EvaluationConfig(Options):
     """Tasks on the panel, at most."""
     repeats: int = Field(default=1, ge=1)
     """Episodes of each task."""
-    greedy: bool = False
-    """Also report the policy that takes the likeliest token."""
+    greedy: bool = True
+    """Also report the policy that takes the likeliest token: reinforcement often raises sampled success where greedy
+    success was high before. It plays the panel once more before and after the run."""
     every: int = Field(default=0, ge=0)
     """Steps between two evaluations on validation tasks; 0 evaluates at the end only."""
     every_limit: Annotated[int, OnlyWith("every", may_wait=True)] = Field(default=64, ge=1)
