@@ -13,7 +13,7 @@ from manyturn.agents.records.tables import Row
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.agents.trajectories.token_files import SUFFIX, read_ledgers
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, from_plain
-from manyturn.envs.contract.env_identity import KEY
+from manyturn.envs.contract.tasks.env_identity import KEY
 
 IMPORTED = f"trajectories{SUFFIX}"
 _KEY = ("task", "stage", "member")

@@ -13,7 +13,7 @@ from manyturn.agents.trajectories.folder import write_folder
 from manyturn.agents.trajectories.formats import atif, chat, hub, inspect_logs, preferences, training_trace
 from manyturn.agents.trajectories.source import IMPORTED, about_evaluation, of_tables, read_lines
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
-from manyturn.envs.contract.env_identity import KEY
+from manyturn.envs.contract.tasks.env_identity import KEY
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.terminal.event_loop import result_of
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.env_identity import KEY, EnvIdentity
+from manyturn.envs.contract.tasks.env_identity import KEY, EnvIdentity
 from manyturn.envs.hosting.handle.env_handle import Answer
 
 

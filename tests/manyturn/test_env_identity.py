@@ -10,7 +10,7 @@ import pytest
 
 import manyturn as mt
 from manyturn.api.trajectories import trajectories_of
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.report.run import run_head
 from manyturn.trainers.record.run_folder import read_metrics
 

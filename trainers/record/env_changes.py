@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.env_identity import KEY, EnvIdentity, differences, listed
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.tasks.env_identity import KEY, EnvIdentity, differences, listed
 
 
 def env_changes_since(was: EnvIdentity | None, now: EnvIdentity, edited: Collection[str]) -> list[str]:

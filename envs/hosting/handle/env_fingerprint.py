@@ -12,13 +12,13 @@ from typing import Any
 
 import gymnasium
 
-from manyturn.envs.contract.env_identity import EnvIdentity
-from manyturn.envs.contract.environments import is_elsewhere, is_file, maker_of, spec_of
+from manyturn.envs.contract.env.error_location import MACHINERY, OF_A_FILE
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.neighbours import source_files
-from manyturn.envs.contract.panel import portable_name
-from manyturn.envs.contract.place import MACHINERY, OF_A_FILE
-from manyturn.envs.contract.plugins import plugin_points
+from manyturn.envs.contract.options.plugins import plugin_points
+from manyturn.envs.contract.registration.environments import is_elsewhere, is_file, maker_of, spec_of
+from manyturn.envs.contract.registration.sibling_modules import source_files
+from manyturn.envs.contract.tasks.env_identity import EnvIdentity
+from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.envs.hosting.handle.messages import task_to_wire

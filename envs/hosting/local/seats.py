@@ -17,8 +17,8 @@ from typing import Any, Protocol, TypeVar
 
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.panel import portable_name
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.panel import portable_name
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_fingerprint import fingerprint_of, identity_of, was_edited
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle, not_made
 from manyturn.envs.hosting.handle.handshake import hello_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.env_identity import EnvIdentity
+from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.trainers.recipe.config import RunConfig, located
 from manyturn.trainers.record.checkpoint import CheckpointError, newest_checkpoint, read_state
 from manyturn.trainers.record.config_edits import edits_since, refuse_edits
