@@ -19,6 +19,7 @@ from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.neighbours import make_importable
 from manyturn.envs.contract.place import OF_A_FILE
 from manyturn.envs.contract.plugins import load_plugins, where_else
+from manyturn.envs.contract.turn import ContractError
 
 # What a name may begin with in place of an id -> what makes the environment from the rest of the name.
 _PREFIXES = {
@@ -150,6 +151,9 @@ def make(name: str, **kwargs: Any) -> gymnasium.Env:
     plugins, takes files, and leaves out Gymnasium's per-step checks, which ``manyturn check`` runs instead.
     """
     maker = maker_of(name, kwargs)
+    if inspect.isabstract(maker):
+        lacking = " and ".join(f"{method}()" for method in sorted(maker.__abstractmethods__))
+        raise ContractError(f"{name} lacks {lacking}: write what a TextEnv must have")
     if _is_no_id(name):
         return maker(**kwargs)
     return gymnasium.make(name, disable_env_checker=True, **kwargs)
