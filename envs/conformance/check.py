@@ -16,6 +16,7 @@ from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv
 from manyturn.envs.contract.neighbours import NamesakeError
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.place import show_if_debugging
+from manyturn.envs.contract.plugins import extra_with
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.env_handle import EnvError, what_and_where
 from manyturn.envs.hosting.handle.handshake import hello_of
@@ -92,7 +93,12 @@ class Report:
     @property
     def passed(self) -> bool:
         """No check failed."""
-        return all(finding.status != "failed" for finding in self.findings)
+        return not self.failed
+
+    @property
+    def is_made(self) -> bool:
+        """The environment could be made: it was there to be checked."""
+        return self["made"].status != "failed"
 
     @property
     def failed(self) -> tuple[Finding, ...]:
@@ -254,6 +260,9 @@ def _text(error: BaseException) -> str:
     if isinstance(error, Fault | EnvError | UnknownEnv | UnknownArgument | NamesakeError):
         return str(error)
     message = what_and_where(error)
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        extra = extra_with(error.name)
+        message += f": pip install 'manyturn[{extra}]'" if extra else ": install the package that has it"
     return message[2:] if message.startswith(": ") else f"it raised{message}"
 
 

@@ -167,7 +167,9 @@ def snapshot(subject: Subject) -> Result:
         one, two = text_env_of(first), text_env_of(second)
         assert one is not None and two is not None
         before = subject.replay(played, first, turns)
-        second.reset(subject.whim_episodes[0].task, subject.whim_episodes[0].seed)  # some of Gymnasium's wrappers refuse a step without it
+        second.reset(
+            subject.whim_episodes[0].task, subject.whim_episodes[0].seed
+        )  # some of Gymnasium's wrappers refuse a step without it
         data = one.snapshot()
         if not isinstance(data, bytes):
             raise Fault(f"snapshot() returns {type(data).__name__}: return bytes")

@@ -9,9 +9,7 @@ from manyturn.envs.hosting.handle.env_handle import Answer
 _SHOWN = 60  # characters of a text
 
 
-def difference(
-    task: Task, one: Sequence[Answer], two: Sequence[Answer], but: Collection[str] = ()
-) -> str | None:
+def difference(task: Task, one: Sequence[Answer], two: Sequence[Answer], but: Collection[str] = ()) -> str | None:
     """The first thing in which two plays of a task with the same actions differ; None if they are the same.
 
     Args:

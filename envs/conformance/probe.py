@@ -247,22 +247,20 @@ class Subject:
 
     @property
     def whim_episodes(self) -> list[ProbedEpisode]:
-        """Episodes of all that an agent may do. Raises the first error if not one of them began."""
-        if not self._whim_episodes:
+        """Episodes of all that an agent may do. Raises the first error if no turn of them was answered."""
+        if not any(played.actions for played in self._whim_episodes):
             raise self.causes.first
         return self._whim_episodes
 
     @cached_property
     def first_action(self) -> tuple[ProbedEpisode, str]:
-        """A first turn that was answered, one that did not end its episode where there is such. Raises the first error."""
+        """A first turn that was answered, if possible one that ended no episode."""
         begun = [played for played in self.whim_episodes if played.actions]
-        if not begun:
-            raise self.causes.first
         played = next((played for played in begun if not played.steps[1].ended), begun[0])
         return played, played.actions[0]
 
     def all_episodes(self) -> Iterator[ProbedEpisode]:
-        """Every episode for the checks. Raises the first error if not one of them began."""
+        """Every episode for the checks. Raises the first error if nothing could be played."""
         for episodes in (self.whim_episodes, *self.expert_episodes.values(), *self.random_episodes.values()):
             yield from episodes
 

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from manyturn.envs.contract.keys import digest, generator
+from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.task import GeneratedTasks, Task, split_of
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
@@ -153,7 +154,7 @@ class OverfullProgress(Sound):
 
 class BadExpert(Sound):
     def expert(self):
-        return "ten"
+        return super().expert() if self.done < 2 else str((int(self.code[2]) + 1) % 10)
 
 
 class TooEasy(Sound):
@@ -296,6 +297,12 @@ class LostExpert(Sound):
 
     def expert(self):
         return [][0] if self.turn and self.astray else super().expert()
+
+
+class Narrow(Sound):
+    def __init__(self):
+        super().__init__()
+        self.observation_space = TextSpace(max_length=12)
 
 
 class NaNPart(Sound):
