@@ -17,6 +17,7 @@ from manyturn.envs.contract.neighbours import NamesakeError
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.place import show_if_debugging
 from manyturn.envs.contract.plugins import extra_with
+from manyturn.envs.contract.turn import ContractError
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.env_handle import EnvError, what_and_where
 from manyturn.envs.hosting.handle.handshake import hello_of
@@ -257,7 +258,7 @@ def _failed(name: str, error: BaseException, subject: Subject, chosen: Collectio
 
 def _text(error: BaseException) -> str:
     """An error as a finding says it: our own sentence as it is, any other with its place."""
-    if isinstance(error, Fault | EnvError | UnknownEnv | UnknownArgument | NamesakeError):
+    if type(error).__module__.startswith("manyturn.") and not isinstance(error, ContractError):
         return str(error)
     message = what_and_where(error)
     if isinstance(error, ModuleNotFoundError) and error.name is not None:

@@ -218,6 +218,13 @@ class SearchedKey(HiddenKey):
         return f"lift mat {self.turn % 3}"
 
 
+class AnyMat(HiddenKey):
+    """The key lies under all of its mats, and the expert lifts one or another."""
+
+    def respond(self, action):
+        return super().respond(f"lift mat {self.key}" if action in self.admissible() else action)
+
+
 class ToldKey(HiddenKey):
     """One role reads where the key lies, the other one has to lift the mat."""
 
