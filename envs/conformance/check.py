@@ -19,7 +19,7 @@ from manyturn.envs.contract.place import show_if_debugging
 from manyturn.envs.contract.plugins import extra_with
 from manyturn.envs.contract.turn import ContractError
 from manyturn.envs.hosting.handle.deadline import beat
-from manyturn.envs.hosting.handle.env_handle import EnvError, what_and_where
+from manyturn.envs.hosting.handle.env_handle import what_and_where
 from manyturn.envs.hosting.handle.handshake import hello_of
 from manyturn.envs.hosting.local.one_shot import OneShot, OneShotLost
 
