@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from manyturn.envs.conformance.verdicts import Fault
-from manyturn.envs.contract.place import place_of
-from manyturn.envs.contract.space_faults import ExcludedText
-from manyturn.envs.contract.turn import ContractError
+from manyturn.envs.contract.env.error_location import place_of
+from manyturn.envs.contract.env.space_faults import ExcludedText
+from manyturn.envs.contract.env.turn import ContractError
 from manyturn.envs.hosting.handle.env_handle import EnvError
 
 TURNS = "turns"  # the check of what a policy meets first: it owns what several checks could

@@ -11,13 +11,13 @@ from manyturn.envs.conformance.gymnasium_check import gymnasium_checker
 from manyturn.envs.conformance.imitation import imitation
 from manyturn.envs.conformance.probe import Subject
 from manyturn.envs.conformance.verdicts import Doubt, Fault, Implied, Result, Skip
-from manyturn.envs.contract.class_names import env_name
-from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv
-from manyturn.envs.contract.neighbours import NamesakeError
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.place import show_if_debugging
-from manyturn.envs.contract.plugins import extra_with
-from manyturn.envs.contract.turn import ContractError
+from manyturn.envs.contract.env.error_location import show_if_debugging
+from manyturn.envs.contract.env.turn import ContractError
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.options.plugins import extra_with
+from manyturn.envs.contract.registration.class_names import env_name
+from manyturn.envs.contract.registration.environments import UnknownArgument, UnknownEnv
+from manyturn.envs.contract.registration.sibling_modules import NamesakeError
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.env_handle import what_and_where
 from manyturn.envs.hosting.handle.handshake import hello_of

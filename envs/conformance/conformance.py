@@ -14,12 +14,12 @@ from manyturn.envs.conformance.causes import TURNS
 from manyturn.envs.conformance.difference import difference
 from manyturn.envs.conformance.probe import LONGEST, ODD_ACTIONS, ProbedEpisode, Subject, by_random_policy, text_env_of
 from manyturn.envs.conformance.verdicts import Doubt, Fault, Implied, Result
+from manyturn.envs.contract.env.space import TextSpace
+from manyturn.envs.contract.env.space_faults import refuse_excluded
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import OUTCOME, ContractError
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.plugins import load_plugins
-from manyturn.envs.contract.space import TextSpace
-from manyturn.envs.contract.space_faults import refuse_excluded
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import OUTCOME, ContractError
+from manyturn.envs.contract.options.plugins import load_plugins
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.envs.hosting.handle.gymnasium_adapter import offered

@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 
 from manyturn.envs.conformance.probe import NONSENSE, Subject, text_env_of
 from manyturn.envs.conformance.verdicts import Fault, Implied, Result
-from manyturn.envs.contract.environments import make
+from manyturn.envs.contract.registration.environments import make
 from manyturn.envs.hosting.handle.deadline import beat
 
 _NO_FAULTS = (

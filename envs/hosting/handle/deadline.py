@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from manyturn.envs.contract.place import is_machinery_file, is_standard
+from manyturn.envs.contract.env.error_location import is_machinery_file, is_standard
 
 _SHARE = 0.05  # of the deadline, within which it is not set again: that costs a thread
 _TIMED_OUT = "Timeout ("  # how the C library begins what it prints
