@@ -97,8 +97,12 @@ def is_standard(file: str) -> bool:
 
 
 def is_machinery_file(file: str) -> bool:
-    """True if a file is of the machinery of manyturn or of Gymnasium, where only its name is known."""
-    path = Path(file)
+    """True if a file is of the machinery of manyturn or of Gymnasium, where only its name is known.
+
+    >>> is_machinery_file(__file__), is_machinery_file("maze.py")
+    (True, False)
+    """
+    path = Path(file).resolve()  # a checkout has links to the folders
     return any(_ENVS / room in path.parents for room in _MACHINERY) or "gymnasium" in path.parts
 
 
