@@ -4,10 +4,12 @@ A package announces a module, or a function of one, under the entry-point group 
 broken is named in a warning and passed by: whoever does not need it goes on.
 """
 
+import re
 import traceback
 import warnings
+from contextlib import suppress
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, requires
 from pathlib import Path
 
 PLUGINS = "manyturn.plugins"
@@ -38,6 +40,17 @@ def load_plugins() -> tuple[str, ...]:
 def where_else() -> str:
     """The end of a message about a name that nobody has: plugins that might have had it, if they were not broken."""
     return "".join(f"; it may be a name of a plugin that is broken: {fault}" for fault in load_plugins())
+
+
+def extra_with(package: str) -> str | None:
+    """The extra of manyturn that brings an importable package; None if none does."""
+    with suppress(PackageNotFoundError):
+        name = re.escape(package.partition(".")[0])
+        matches = (
+            re.match(rf"{name}\b.*;.*extra\s*==\s*['\"]([\w-]+)['\"]", need) for need in requires("manyturn") or []
+        )
+        return next((match[1] for match in matches if match), None)
+    return None
 
 
 def _load(point: EntryPoint) -> str | None:
