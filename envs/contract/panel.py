@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.task import Task, task_finder
 
 _VERSION = 1
 
@@ -63,10 +63,10 @@ class Panel:
 
     def find(self, tasks: Sequence[Task]) -> list[Task]:
         """The panel's N tasks, taken from an environment's tasks of the split; raises PanelError if they changed."""
-        finder = getattr(tasks, "find", None) or {task.id: task for task in tasks}.get
+        find = task_finder(tasks)
         chosen = []
         for task_id, content in zip(self.tasks, self.contents, strict=True):
-            task = finder(task_id)
+            task = find(task_id)
             if task is None or task.content != content:
                 problem = "does not exist" if task is None else "is another problem than when the panel was made"
                 raise PanelError(

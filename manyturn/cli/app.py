@@ -24,6 +24,7 @@ from manyturn.envs.hosting.local.watchdog import STATUS
 from manyturn.terminal import exit_codes
 from manyturn.terminal.env_args import EnvArgs
 from manyturn.terminal.escape import visible
+from manyturn.terminal.task_words import TaskWords
 
 app = App(
     name="manyturn",
@@ -77,6 +78,7 @@ def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed:
 )
 def train(
     *words: Overrides,
+    tasks: Annotated[TaskWords, Parameter(show=False)] = (),
     recipe: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     out: Path | None = None,
     resume: Path | None = None,
@@ -105,7 +107,7 @@ def train(
     - value, progress: body, lr, hidden
     - evaluation: split, limit, repeats, every
     - stopping: no-signal
-    - no section: steps, seed, device, threads, checkpoint-every, roles, curriculum, columns, loggers
+    - no section: steps, seed, tasks, device, threads, checkpoint-every, roles, curriculum, columns, loggers
 
     Parameters
     ----------
@@ -124,16 +126,18 @@ def train(
         Continue although the run's config.toml was edited since; summary.json then says what was changed, and when.
     """
     if resume is not None:
-        _resume(resume, words, bool(recipe or out), accept_config)
+        _resume(resume, words, bool(recipe or out or tasks), accept_config)
         return
     if accept_config:
         raise ValueError("--accept-config has no effect: it belongs to --resume RUN")
     from manyturn.api.training import configured, fresh_folder
-    from manyturn.terminal.overrides import parse_words
+    from manyturn.terminal.overrides import parse_words, put_option
 
     named, options = parse_words(words)
     if len(named) > 1:
         raise ValueError(f"{named[1]!r} is no option: name one environment, then --section.name value for each option")
+    if tasks:
+        put_option(options, "tasks", list(tasks))
     config = configured(recipe, options, *named)
     _train(config, out or fresh_folder(config.env.id))
 
@@ -147,6 +151,7 @@ def evaluate(
     wrappers: Annotated[str | None, TASKS, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
     split: Annotated[str | None, TASKS] = None,
     limit: Annotated[int | None, TASKS] = None,
+    tasks: Annotated[TaskWords, TASKS] = (),
     panel: Annotated[Path | None, TASKS] = None,
     repeats: Annotated[int, PLAYING] = 1,
     seed: Annotated[int, PLAYING] = 0,
@@ -183,10 +188,13 @@ def evaluate(
     split
         The split that the panel is taken from. Default: test.
     limit
-        Tasks on the panel, at most. Default: 128.
+        Tasks on the panel, at most. Default: 128, or all that --tasks names.
+    tasks
+        Tasks to play: ids, @FILE of ids, failed:FOLDER for those at which the policy of an evaluation failed, or
+        tag=NAME. Several are put together. Default: the first of the split.
     panel
-        A panel's file, from manyturn panel make, in place of split, limit and env.args. Arguments that name programs
-        or places that keys are sent to must be given here too.
+        A panel's file, from manyturn panel make, in place of split, limit, tasks and env.args. Arguments that name
+        programs or places that keys are sent to must be given here too.
     repeats
         Episodes of each task.
     seed
@@ -213,7 +221,7 @@ def evaluate(
     policies = [policy, *itertools.takewhile(lambda word: not word.startswith("--"), words)]
     options = parse_overrides(words[len(policies) - 1 :])
 
-    settings = Settings(env, env_args or {}, wrappers, split, limit, panel, repeats, seed, workers, timeout, out)
+    settings = Settings(env, env_args or {}, wrappers, split, limit, panel, repeats, seed, workers, timeout, out, tasks)
     if suite is not None:
         from manyturn.suites.play import evaluate_suite
         from manyturn.suites.table import show_results

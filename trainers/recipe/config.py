@@ -16,6 +16,7 @@ from manyturn.agents.model.model_config import MODELS
 from manyturn.agents.model.models.tiny import TinyModel
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.scripted import SCRIPTS
+from manyturn.agents.records.task_words import named_tasks
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.layers import overlay
 from manyturn.envs.contract.option_places import places
@@ -165,6 +166,9 @@ class RunConfig(Options):
     placement: PlacementConfig = PlacementConfig()
     """In which processes episodes are played and tokens drawn: here, or at hosts and samplers elsewhere."""
     rollout: RolloutConfig = RolloutConfig()
+    tasks: tuple[str, ...] | None = None
+    """Training tasks: ids, @FILE of ids, failed:FOLDER for those at which the policy of an evaluation failed, or
+    tag=NAME. Unset: all of the split train."""
     curriculum: Annotated[Any, CURRICULA.field] = UniformConfig()
     """Which tasks a step plays."""
     credit: CreditConfig = CreditConfig(advantage=GigpoConfig())
@@ -198,6 +202,11 @@ class RunConfig(Options):
     """Steps between two checkpoints."""
     keep_checkpoints: int = Field(default=2, ge=1)
     """How many checkpoints stay on disk, the newest ones; the end of a warm-up stays besides."""
+
+    @field_validator("tasks", mode="before")
+    @classmethod
+    def _one_task(cls, value: Any) -> Any:
+        return (str(value),) if isinstance(value, str | int) else value
 
     @model_validator(mode="after")
     def _defaults_fit_the_model(self) -> Self:
@@ -329,13 +338,17 @@ def to_toml(config: RunConfig) -> str:
 
 
 def located(config: RunConfig) -> RunConfig:
-    """The configuration with absolute paths, so that a run can be resumed and evaluated from another folder."""
+    """The configuration with absolute paths, so that a run can be resumed and evaluated from another folder.
+
+    Ids take the place of the files and folders that name tasks: these may change. Raises TaskChoiceError.
+    """
     env = config.env.model_copy(update={"id": _absolute(config.env.id)})
     warmup = config.warmup
     for name in ("from_run", "trajectories"):
         if (place := getattr(warmup, name)) is not None:
             warmup = warmup.model_copy(update={name: str(Path(place).resolve())})
-    return config.model_copy(update={"env": env, "model": config.model.located(), "warmup": warmup})
+    tasks = None if config.tasks is None else named_tasks(config.tasks)
+    return config.model_copy(update={"env": env, "model": config.model.located(), "warmup": warmup, "tasks": tasks})
 
 
 def _absolute(env: str) -> str:
