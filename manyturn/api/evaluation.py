@@ -1,5 +1,6 @@
 """Evaluations: the policies, the panel that is asked for, the rewards that count, and what is shown of them."""
 
+import difflib
 import os
 import re
 import shlex
@@ -20,7 +21,7 @@ from manyturn.agents.evaluation.reply_remarks import reply_remarks
 from manyturn.agents.evaluation.summary_table import print_summaries, print_summary
 from manyturn.agents.play.python_policy import PythonPolicy, code_of
 from manyturn.api.loaded_policy import LoadedPolicy
-from manyturn.api.named_policy import SECTIONS, Candidate, find_policy, sections_of
+from manyturn.api.named_policy import SECTIONS, Candidate, EvaluateConfig, find_policy, sections_of
 from manyturn.api.panel_file import TaskChoice, args_of, limit_remark, panel_of, read_panel
 from manyturn.envs.contract.class_names import env_name
 from manyturn.envs.contract.environments import is_only_by_hand
@@ -181,10 +182,9 @@ async def entrants_of(
 ) -> AsyncIterator[list[Entrant]]:
     """The policies of a call, loaded; in the end their engines are shut down. Takes and raises what
     ``evaluate_policies`` does."""
-    names = (*Settings.__dataclass_fields__, *SECTIONS)
     for name in asked:
         if name not in SECTIONS:
-            raise OverrideError(unknown("option of evaluate", name, names).replace("_", "-"))
+            raise OverrideError(_no_option(name))
     async with AsyncExitStack() as stack:
         entrants = []
         for name, policy, given, out in _asked_of_each(policies, settings, asked):
@@ -196,6 +196,15 @@ async def entrants_of(
                     stack.push_async_callback(engine.shutdown)
             entrants.append(Entrant(name, candidate, out))
         yield entrants
+
+
+def _no_option(name: str) -> str:
+    """Message about a name that is neither a setting nor a section, with the nearest of all options."""
+    settings = (*Settings.__dataclass_fields__, *SECTIONS)
+    message = EvaluateConfig.no_option(name)
+    if difflib.get_close_matches(name, settings, n=1, cutoff=0.75) or "did you mean" not in message:
+        message = unknown("option of evaluate", name, settings)
+    return message.replace("_", "-")
 
 
 def _in_python(policy: Any, name: str, options: Mapping[str, Any]) -> Candidate:

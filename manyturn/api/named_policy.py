@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine import Engine, Sampling
@@ -15,6 +15,7 @@ from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.evaluation.replay import Replay
 from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.agents.play.episode import Policy
 from manyturn.agents.play.python_policy import PythonPolicy
 from manyturn.agents.play.role_policy import Cast
@@ -24,12 +25,12 @@ from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.envs.contract.environments import is_file, load_file
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.neighbours import source_files
+from manyturn.envs.contract.options import Options
 from manyturn.terminal.overrides import OverrideError, changed, chosen
 
 if TYPE_CHECKING:
     from manyturn.agents.model.language_model import LanguageModel
 
-SECTIONS = ("agent", "sampling", "engine", "endpoint")
 LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for
 LONGEST_CONVERSATION = 131_072  # tokens that an endpoint may be sent; most say themselves where they end
 _AGENT = AgentConfig(format=TaggedConfig(), max_context=LONGEST_CONTEXT)
@@ -43,6 +44,18 @@ _HOSTED = re.compile(
     r"(?:gpt-|chatgpt|o[134](?:-|$)|claude-|gemini-|grok-|deepseek-(?:chat|reasoner)|mistral-)[\w.:-]*"
 )
 Asked = Mapping[str, Any]
+
+
+class EvaluateConfig(Options):
+    """Options of the policies of an evaluation, by section."""
+
+    agent: AgentConfig = _AGENT
+    sampling: Sampling = Sampling()
+    engine: Annotated[Any, ENGINES.field] = _ENGINE
+    endpoint: Endpoint = Endpoint()
+
+
+SECTIONS = tuple(EvaluateConfig.model_fields)
 
 
 @dataclass(frozen=True)
@@ -134,7 +147,8 @@ def _of_a_file(word: str) -> PythonPolicy:
 
 
 def _behind_endpoint(model: str, asked: Asked) -> Candidate:
-    from manyturn.agents.play.endpoint.policy import Endpoint, EndpointSampling, OpenAIPolicy
+    from manyturn.agents.play.endpoint.options import EndpointSampling
+    from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 
     if not model:
         raise ValueError(f"which model of the endpoint? {_NAME_IT}")

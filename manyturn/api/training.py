@@ -49,6 +49,7 @@ class Trained(NamedTuple):
 
 def train(
     env: "str | type[gymnasium.Env] | None" = None,
+    /,
     *,
     recipe: Name | Sequence[Name] = (),
     out: Name | None = None,
@@ -61,7 +62,8 @@ def train(
     >>> run = train("doors.py:Doors", steps=20, learner={"lr": 3e-4}, **{"credit.advantage": "rloo"})  # doctest: +SKIP
 
     Args:
-        env: an id, ``FILE.py:Class`` or a class, unless a recipe names it.
+        env: an id, ``FILE.py:Class`` or a class, unless a recipe names it. By position only: ``env={...}`` is the
+            section of the configuration.
         recipe: a TOML file, or the name of a recipe that comes with manyturn; several are laid on each other in order.
         out: folder of the run. Default: runs/ENV, numbered.
         report: called with each line of metrics and each notice, such as ``print``.
@@ -114,6 +116,8 @@ def configured(recipes: Sequence[str], changes: Mapping[str, Any], env: Any = No
     """
     refuse_recipe_names(parts_as_tables(changes))
     if env is not None:
+        if (other := named_env(changes)) is not None:
+            raise ConfigError(f"{env_name(env)} and env.id = {other}: name one environment")
         given["env"] = {"id": env_name(env)}
     loaded = [named_recipe(name) for name in recipes]
     named = named_env(changes, given)

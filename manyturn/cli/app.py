@@ -121,7 +121,7 @@ def train(
         Folder of the run; default: runs/ENV, numbered.
     resume
         Continue the run in this folder from its last checkpoint, a finished one too: with --steps N until it has N
-        steps. Takes no other options than that and the next.
+        steps. Takes only that option and the next.
     accept_config
         Continue although the run's config.toml was edited since; summary.json then says what was changed, and when.
     """
@@ -283,7 +283,7 @@ def view(path: Path, *, port: int = 0) -> None:
     Parameters
     ----------
     path
-        Folder of a run or of an evaluation; it may come into being later.
+        Folder of a run, which may still go on, or of a finished evaluation.
     port
         Port on 127.0.0.1; 0 takes any that is free.
     """

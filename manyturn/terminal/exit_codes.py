@@ -43,7 +43,9 @@ _BY_NAME = {
     "EngineLost": TOO_MANY_ERRORS,
 }
 _INSIST_SECONDS = 3.0
-_NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+_DISK = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "the disk is full: free some space")
+_DISK[errno.EIO] = "the disk fails: choose another"
+_PLACE = dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR), "choose another place")
 
 
 class SignalWatch:
@@ -168,7 +170,7 @@ def code_of(error: BaseException) -> int:
     for name in ours:
         if name in _BY_NAME:
             return _BY_NAME[name]
-    if isinstance(error, OSError) and error.errno in _NO_DISK:
+    if isinstance(error, OSError) and error.errno in _DISK:
         return DISK
     return BAD_INPUT if _is_foreseen(error) or _extra(error) or _place_in_file(error) else UNFORESEEN
 
@@ -176,6 +178,8 @@ def code_of(error: BaseException) -> int:
 def line_of(error: BaseException) -> str:
     """Error and fix in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, OSError) and (fix := (_DISK | _PLACE).get(error.errno or 0)):
+        return f"{error.filename or 'a file'}: {error.strerror}: {fix}"
     if _is_foreseen(error):
         return text
     if extra := _extra(error):

@@ -1,6 +1,7 @@
 """A run's folder: configuration, metrics, episodes, checkpoints. One folder has one writer."""
 
 import contextlib
+import errno
 import fcntl
 import itertools
 import json
@@ -25,6 +26,7 @@ _EXPLORATION = ("exploration", "estimator")  # phases of metrics
 _TABLES = ("episodes", "turns")
 _LEDGERS = "ledgers"
 _FOLDERS = (*_TABLES, "journal", "checkpoints", ".")  # a folder comes after those in it
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})  # errors of a disk without space
 _UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 
 
@@ -65,9 +67,13 @@ class RunFolder:
     def __enter__(self) -> Self:
         if self._resume and not self.config_file.is_file():
             raise RunFolderError(no_run(self.path))
-        with self.writing():
+        try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = (self.path / "lock").open("w")
+        except OSError as error:
+            if error.errno in FULL:
+                raise DiskFull(self._cannot_write(error)) from error
+            raise RunFolderError(f"{self.path}: {error.strerror}: choose another folder") from error
         try:
             self._claim(self._lock)
             for name in _FOLDERS:
@@ -242,9 +248,9 @@ class RunFolder:
         print(f"a checkpoint could not be written and is left out once: {error}", file=sys.stderr)
 
     def _cannot_write(self, why: object) -> str:
+        fix = "free some space" if not isinstance(why, OSError) or why.errno in FULL else "make it writable"
         return (
-            f"{self.path} cannot be written to ({why}): free some space, then continue with "
-            f"manyturn train --resume {self.path}"
+            f"{self.path} cannot be written to ({why}): {fix}, then continue with manyturn train --resume {self.path}"
         )
 
 
