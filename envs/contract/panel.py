@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.environments import package_of_env
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.task import Task, task_finder
 
@@ -28,6 +29,7 @@ class Panel:
         tasks: N task ids, in order.
         contents: N hashes, ``Task.content`` of each.
         args: arguments of the environment's constructor that the ids belong to.
+        package: the package outside of this project that registers the environment, as a requirement.
     """
 
     env: str
@@ -35,6 +37,7 @@ class Panel:
     tasks: tuple[str, ...]
     contents: tuple[str, ...]
     args: Mapping[str, Any] = field(default_factory=dict)
+    package: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.tasks or len(self.tasks) != len(self.contents):
@@ -82,6 +85,8 @@ class Panel:
         head = {"schema_version": _VERSION, "id": self.id, "hash": self.hash, "env": self.env, "args": dict(self.args)}
         if self.args:
             head["args_hash"] = _of_args(self.args)
+        if self.package is not None:
+            head["package"] = self.package
         pairs = list(zip(self.tasks, self.contents, strict=True))
         return json.dumps({**head, "split": self.split, "tasks": pairs}, indent=1) + "\n"
 
@@ -92,7 +97,7 @@ class Panel:
             plain = json.loads(text)
             version, digest, args_known = plain["schema_version"], plain["hash"], plain.get("args_hash")
             ids, contents = zip(*plain["tasks"], strict=True)
-            panel = cls(plain["env"], plain["split"], ids, contents, plain["args"])
+            panel = cls(plain["env"], plain["split"], ids, contents, plain["args"], plain.get("package"))
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, PanelError):
                 raise
@@ -157,7 +162,8 @@ def make_panel(
         if len(chosen) == limit:
             break
         chosen.setdefault(task.content, task)
-    return Panel(env, split, tuple(task.id for task in chosen.values()), tuple(chosen), dict(args or {}))
+    ids = tuple(task.id for task in chosen.values())
+    return Panel(env, split, ids, tuple(chosen), dict(args or {}), package_of_env(env))
 
 
 def overlap(panel: Panel, seen_contents: Collection[str]) -> list[str]:

@@ -7,7 +7,7 @@ broken is named in a warning and passed by: whoever does not need it goes on.
 import traceback
 import warnings
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
 from pathlib import Path
 
 PLUGINS = "manyturn.plugins"
@@ -34,6 +34,17 @@ def load_plugins() -> tuple[str, ...]:
 def where_else() -> str:
     """The end of a message about a name that nobody has: plugins that might have had it, if they were not broken."""
     return "".join(f"; it may be a name of a plugin that is broken: {fault}" for fault in load_plugins())
+
+
+def package_of(module: str) -> str | None:
+    """The installed package that a module belongs to, as a requirement such as ``name>=1.0``; None if there is none."""
+    root = module.partition(".")[0]
+    points = (point for point in entry_points(group=PLUGINS) if point.module.partition(".")[0] == root)
+    if (dist := next((point.dist for point in points if point.dist is not None), None)) is not None:
+        return f"{dist.name}>={dist.version}"
+    if not (names := packages_distributions().get(root)):
+        return None
+    return f"{names[0]}>={version(names[0])}"
 
 
 def _load(point: EntryPoint) -> str | None:

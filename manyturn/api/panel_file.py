@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from manyturn.agents.records.task_words import named_tasks
-from manyturn.envs.contract.environments import guarded_arguments, is_elsewhere, is_only_by_hand
+from manyturn.envs.contract.environments import check_installed, guarded_arguments, is_elsewhere, is_only_by_hand
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel, portable_name
 from manyturn.envs.contract.task_choice import chosen_tasks, names_all
@@ -88,6 +88,7 @@ def read_panel(path: Path, env: str | None = None, split: str | None = None) -> 
             given, since a panel is data, which starts no code and connects to nowhere; a file may be elsewhere now.
     """
     panel = _parsed(path)
+    check_installed(env or panel.env, panel.package)
     if env is not None and portable_name(env) != portable_name(panel.env):
         raise PanelError(f"{path} is a panel of {panel.env}, not of {env}: leave --env out, or make another panel")
     if split is not None and split != panel.split:

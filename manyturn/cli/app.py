@@ -173,7 +173,7 @@ def evaluate(
     Parameters
     ----------
     policy
-        A run's folder, a checkpoint, a model's folder or id, openai:MODEL for an endpoint (OPENAI_BASE_URL),
+        A run's folder, a checkpoint, a model's folder, GGUF file or id, openai:MODEL for an endpoint (OPENAI_BASE_URL),
         FILE.py:POLICY for a function or class of yours, expert, random, or replay:FOLDER for the actions of an
         evaluation once more, to see whether its environment has changed.
     words

@@ -168,6 +168,8 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         refuse_unfit(config, seats.facts)
         check_tasks(config, seats)
         texts = await _vocabulary(config, seats, log)
+        if config.model.preparation is not None:
+            log({"phase": "notice", "notice": config.model.preparation})
         trainees, roles = list[Trainee](), _roles(config, seats)
         shares: Sequence[Share | None] = [None] * len(roles)
         if meeting is not None:
