@@ -14,6 +14,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any, Self, TypeVar
 
@@ -143,18 +144,23 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 
 @contextmanager
 def warnings_in_one_line() -> Iterator[None]:
-    """Print warnings that are meant for the user as errors are printed, without a place in our code."""
+    """Print warnings that are meant for the user as errors are printed, and none of what libraries plan."""
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
-        def show(message: Any, category: type[Warning], *rest: Any, **named: Any) -> None:
+        def show(message: Any, category: type[Warning], filename: str, *rest: Any, **named: Any) -> None:
             if issubclass(category, PluginWarning):
                 print(visible(f"manyturn: warning: {message}"), file=sys.stderr)
-            else:
-                usual(message, category, *rest, **named)
+            elif not (issubclass(category, FutureWarning) and _is_installed(filename)):
+                usual(message, category, filename, *rest, **named)
 
         warnings.showwarning = show
         yield
+
+
+def _is_installed(filename: str) -> bool:
+    """True for a file of a library, whose plans for its next versions are nothing that a user can act on."""
+    return "site-packages" in Path(filename).parts and not os.environ.get("MANYTURN_DEBUG")
 
 
 def innermost(error: BaseException) -> BaseException:

@@ -1,13 +1,14 @@
 """The configuration of a run: one frozen model, a section for each part, read from TOML and the command line."""
 
 import difflib
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import tomli_w
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from manyturn.agents.engine.engine import Sampling
 from manyturn.agents.engine.engine_config import ENGINES
@@ -21,7 +22,9 @@ from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.layers import overlay
 from manyturn.envs.contract.option_places import places
 from manyturn.envs.contract.options import UNFINISHED, ConfigError, OnlyWith, Options, one_line
+from manyturn.envs.contract.place import OF_A_FILE
 from manyturn.envs.contract.refusals import refuse_idle, refuse_unfit
+from manyturn.envs.contract.registry import Named
 from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.envs.hosting.local.resource_use import WorkerLimits
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig
@@ -335,6 +338,20 @@ def read_toml(path: Path) -> dict[str, Any]:
 def to_toml(config: RunConfig) -> str:
     """The configuration as a recipe; entries that are unset are left out."""
     return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+
+
+def part_origins(config: BaseModel) -> dict[str, str]:
+    """Names of the parts that were registered outside of this project -> the module, or the file of a script."""
+    origins = dict[str, str]()
+    for _, value in config:
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, BaseModel):
+                origins |= part_origins(part)
+            if isinstance(part, Named) and not (module := type(part).__module__).startswith("manyturn."):
+                file = getattr(sys.modules.get(module), "__file__", None)
+                is_script = module == "__main__" or module.startswith(OF_A_FILE)
+                origins[part.name] = Path(file).name if file and is_script else module.partition(".")[0]
+    return origins
 
 
 def located(config: RunConfig) -> RunConfig:
