@@ -200,7 +200,7 @@ async def entrants_of(
 
 def _no_option(name: str) -> str:
     """Message about a name that is neither a setting nor a section, with the nearest of all options."""
-    settings = (*Settings.__dataclass_fields__, *SECTIONS)
+    settings = ("env.args", *(name for name in Settings.__dataclass_fields__ if name != "env_args"), *SECTIONS)
     message = EvaluateConfig.no_option(name)
     if difflib.get_close_matches(name, settings, n=1, cutoff=0.75) or "did you mean" not in message:
         message = unknown("option of evaluate", name, settings)
@@ -387,7 +387,7 @@ def _one_world(env: str, settings: Settings, entrants: Sequence[Entrant]) -> tup
         if world != worlds[0]:
             raise ValueError(
                 f"{at_home[0].name} and {entrant.name} were trained with other arguments or wrappers of {env}: give "
-                "--env-args and --wrappers, or evaluate them apart"
+                "--env.args and --wrappers, or evaluate them apart"
             )
     return worlds[0]
 

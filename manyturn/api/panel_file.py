@@ -117,14 +117,14 @@ def args_of(
     guarded = guarded_arguments(env, {**panel.args, **given})
     for name, value in given.items():
         if name not in guarded and (name not in panel.args or panel.args[name] != value):
-            raise PanelError(f"{path} says which arguments: leave {name} out of --env-args, or make another panel")
+            raise PanelError(f"{path} says which arguments: leave {name} out of --env.args, or make another panel")
     trusted = {**(known or {}), **given}
     doubted = {name: value for name, value in panel.args.items() if name in guarded and name not in trusted}
     if doubted:
         differences = ", ".join(f"{name} = {_as_toml(value)}" for name, value in doubted.items())
         raise PanelError(
             f"{path} gives {env} the arguments {', '.join(doubted)}, which may decide what runs on this machine or "
-            f"where keys are sent: if you trust them, add --env-args '{{{differences}}}'"
+            f"where keys are sent: if you trust them, add --env.args '{{{differences}}}'"
         )
     return {**panel.args, **{name: value for name, value in trusted.items() if name in guarded}}
 

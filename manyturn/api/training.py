@@ -13,7 +13,7 @@ from rich.console import Console
 from manyturn.agents.evaluation.notebook import as_html
 from manyturn.envs.contract.class_names import env_name
 from manyturn.envs.contract.options import ConfigError
-from manyturn.recipes import named_recipe
+from manyturn.recipes import named_recipe, refusals_by_recipe
 from manyturn.recipes.idle_units import without_idle_units
 from manyturn.recipes.methods_meant import refuse_recipe_names
 from manyturn.recipes.stack import combined, named_env, replaced_settings
@@ -78,8 +78,10 @@ def train(
         LearningFailed, TooManyErrors, DiskFull: the run cannot go on.
     """
     names = [recipe] if isinstance(recipe, str | os.PathLike) else recipe
-    config = configured([os.fspath(name) for name in names], nested(options), env)
-    return _played(config, Path(out) if out is not None else fresh_folder(config.env.id), report, progress)
+    recipes = [os.fspath(name) for name in names]
+    with refusals_by_recipe(recipes):
+        config = configured(recipes, nested(options), env)
+        return _played(config, Path(out) if out is not None else fresh_folder(config.env.id), report, progress)
 
 
 def resume(

@@ -131,6 +131,7 @@ def train(
     if accept_config:
         raise ValueError("--accept-config has no effect: it belongs to --resume RUN")
     from manyturn.api.training import configured, fresh_folder
+    from manyturn.recipes import refusals_by_recipe
     from manyturn.terminal.overrides import parse_words, put_option
 
     named, options = parse_words(words)
@@ -138,8 +139,9 @@ def train(
         raise ValueError(f"{named[1]!r} is no option: name one environment, then --section.name value for each option")
     if tasks:
         put_option(options, "tasks", list(tasks))
-    config = configured(recipe, options, *named)
-    _train(config, out or fresh_folder(config.env.id))
+    with refusals_by_recipe(recipe):
+        config = configured(recipe, options, *named)
+        _train(config, out or fresh_folder(config.env.id))
 
 
 @app.command(group=POLICIES)
