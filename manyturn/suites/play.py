@@ -78,7 +78,7 @@ async def _play_panel(
 def _refuse(settings: Settings, require: Sequence[str]) -> None:
     for name in _FIXED:
         if getattr(settings, name) not in (None, {}, ()):
-            raise SuiteError(f"a suite says which tasks are played: leave --{name.replace('_', '-')} out")
+            raise SuiteError(f"a suite says which tasks are played: leave --{name.replace('_', '.')} out")
     refuse_needs(require)
     if settings.out is not None and (settings.out / "episodes.jsonl").exists():
         raise SuiteError(f"{settings.out} holds an evaluation of one environment: name another folder for a suite")
