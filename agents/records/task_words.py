@@ -6,7 +6,7 @@ from pathlib import Path
 from manyturn.agents.records.episode_rows import read_episodes
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.records.tables import table_in
-from manyturn.envs.contract.task_choice import TaskChoiceError
+from manyturn.envs.contract.tasks.task_choice import TaskChoiceError
 
 FILE, FAILED = "@", "failed:"
 

@@ -15,7 +15,7 @@ from manyturn.agents.evaluation.notebook import as_html
 from manyturn.agents.evaluation.paired_comparison import CompareError, compare, read_evaluation, same_tasks, values_over
 from manyturn.agents.evaluation.seed_intervals import FEWEST_RUNS, Spread, spread
 from manyturn.agents.evaluation.summary_table import COST, close_table
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.trainers.record.run_folder import read_config
 
 _SHOWN_REGRESSIONS = 10

@@ -23,10 +23,10 @@ from manyturn.agents.play.python_policy import PythonPolicy, code_of
 from manyturn.api.loaded_policy import LoadedPolicy
 from manyturn.api.named_policy import SECTIONS, Candidate, EvaluateConfig, find_policy, sections_of
 from manyturn.api.panel_file import TaskChoice, args_of, limit_remark, panel_of, read_panel
-from manyturn.envs.contract.class_names import env_name
-from manyturn.envs.contract.environments import is_only_by_hand
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.panel import Panel, portable_name
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.registration.class_names import env_name
+from manyturn.envs.contract.registration.environments import is_only_by_hand
+from manyturn.envs.contract.tasks.panel import Panel, portable_name
 from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seats, open_seats
 from manyturn.report.write import write_report
 from manyturn.terminal.env_args import read_wrappers

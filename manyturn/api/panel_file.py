@@ -9,10 +9,15 @@ from typing import Any
 from rich.console import Console
 
 from manyturn.agents.records.task_words import named_tasks
-from manyturn.envs.contract.environments import check_installed, guarded_arguments, is_elsewhere, is_only_by_hand
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.panel import Panel, PanelError, make_panel, portable_name
-from manyturn.envs.contract.task_choice import chosen_tasks, names_all
+from manyturn.envs.contract.registration.environments import (
+    check_installed,
+    guarded_arguments,
+    is_elsewhere,
+    is_only_by_hand,
+)
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
+from manyturn.envs.contract.tasks.panel import Panel, PanelError, make_panel, portable_name
+from manyturn.envs.contract.tasks.task_choice import chosen_tasks, names_all
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.terminal.run_outcome import say
 

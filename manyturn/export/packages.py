@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import manyturn
-from manyturn.envs.contract.environments import package_of_env
-from manyturn.envs.contract.panel import Panel
+from manyturn.envs.contract.registration.environments import package_of_env
+from manyturn.envs.contract.tasks.panel import Panel
 from manyturn.export.dataset import panel_table
 
 

@@ -21,8 +21,8 @@ from attacks_naive import NaiveSandbox
 from attacks_scene import LIMITS, Host, Neighbour, Scene
 from attacks_signs import GRACE, SIGNS, Seen, succeeded
 
-from manyturn.containers.container_engine import ContainerEngine, client
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine, client
 
 MODULES = (
     attacks_archives,
@@ -176,8 +176,8 @@ def test_a_process_that_is_killed_leaves_no_sandbox_under_attack(engine: str) ->
     """The attacker's container ends with the process that held it, though its command would go on."""
     code = (
         "import os, signal, sys, threading\n"
-        "from manyturn.containers.docker_sandbox import DockerSandbox\n"
-        "from manyturn.containers.container_engine import ContainerEngine\n"
+        "from manyturn.containers.docker.docker_sandbox import DockerSandbox\n"
+        "from manyturn.containers.engine.container_engine import ContainerEngine\n"
         f"box = DockerSandbox(ContainerEngine(image={engine!r}))\nbox.start()\nprint(box.name, flush=True)\n"
         "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
         "box.run(\"trap '' TERM HUP; setsid sleep 600 & :(){ :|:& };: ; sleep 600\", seconds=600)\n"

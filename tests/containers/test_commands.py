@@ -3,7 +3,7 @@
 import pytest
 from running import NOBODYS_MEMORY, sandbox, started
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.sandbox import SandboxRefused
 
 __all__ = ["sandbox", "started"]

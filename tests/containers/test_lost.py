@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from running import NOBODYS_MEMORY, is_there
 
-from manyturn.containers import docker_sandbox
-from manyturn.containers.container_engine import ContainerEnd, ContainerEngine, client
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker import docker_sandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.stream import Stream
+from manyturn.containers.engine.container_engine import ContainerEnd, ContainerEngine, client
 from manyturn.containers.inside import wire
 from manyturn.containers.sandbox import SandboxLimits, SandboxLost, SandboxOverrun
-from manyturn.containers.stream import Stream
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 from attacks import python
 from running import sandbox, started
 
-from manyturn.containers import agent_user
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.preflight import examined
+from manyturn.containers.docker import agent_user
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
+from manyturn.containers.engine.preflight import examined
 
 __all__ = ["sandbox", "started"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from running import is_there
 
-from manyturn.containers.container_engine import ContainerEngine, client
+from manyturn.containers.engine.container_engine import ContainerEngine, client
 from manyturn.containers.pool import SIZE_VARIABLE, SandboxPool
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLimits, SandboxLost
 

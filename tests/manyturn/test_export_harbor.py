@@ -10,7 +10,7 @@ from small import CORE, MENDED, Small
 
 import manyturn as mt
 from manyturn.agents.records.episode_rows import read_episodes
-from manyturn.envs.contract.panel import make_panel
+from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.envs.tools.calls import call_text
 from manyturn.export.exported_env import PANEL

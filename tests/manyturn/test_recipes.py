@@ -24,8 +24,8 @@ from manyturn.cli.pages.method_pages import (
     recipe_rows,
     telling_metrics,
 )
-from manyturn.envs.contract.layers import overlay
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe, methods, named_recipe, names, stack, whole_runs
 from manyturn.recipes.stack import combined, stacked
 from manyturn.trainers.recipe.config import configure, parse_config, to_toml

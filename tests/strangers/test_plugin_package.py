@@ -7,7 +7,7 @@ import gymnasium
 import plugin_package
 import pytest
 
-from manyturn.envs.contract.plugins import load_plugins
+from manyturn.envs.contract.options.plugins import load_plugins
 
 SOURCE = """
 import manyturn as mt

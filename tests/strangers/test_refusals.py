@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import manyturn as mt
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 
 TRAIN = ("train", "{doors}", "--device", "cpu", "--out", "run")
 REFUSED = {  # words: the fix that is named

@@ -35,7 +35,7 @@ limit = 2
 SCRIPT = """
 from typing import Literal
 import manyturn as mt
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.registry import Named
 from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward
 
 class EarlyConfig(Named):

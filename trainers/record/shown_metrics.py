@@ -6,7 +6,7 @@ One row for each key of ``metrics.jsonl`` that is shown. Where several policies 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.role_parts import PARTS
+from manyturn.envs.contract.env.roles import PARTS
 
 
 class ShownMetric(NamedTuple):

@@ -18,7 +18,7 @@ from manyturn.agents.records.episode_rows import EPISODES, read_episodes, write_
 from manyturn.api.comparison import compare_evaluations
 from manyturn.api.panel_file import TaskChoice, make_panel_file, read_panel, verify_panel_file
 from manyturn.envs.classics.maze import Maze
-from manyturn.envs.contract.panel import PanelError, make_panel
+from manyturn.envs.contract.tasks.panel import PanelError, make_panel
 from manyturn.envs.hosting.local.seats import open_seats
 
 pytestmark = pytest.mark.versions

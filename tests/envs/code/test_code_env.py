@@ -8,7 +8,7 @@ import pytest
 from manyturn.envs.code.env import Code
 from manyturn.envs.code.tasks import LEVELS, answer
 from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.tools.calls import call_text
 
 

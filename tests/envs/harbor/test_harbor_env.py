@@ -11,8 +11,8 @@ from harbor_folders import PLAIN, STEPS, says, written
 
 import manyturn as mt
 from manyturn.agents.records.episode_rows import read_episodes
-from manyturn.containers.container_engine import client
-from manyturn.envs.contract.text_env import Unsupported
+from manyturn.containers.engine.container_engine import client
+from manyturn.envs.contract.env.text_env import Unsupported
 from manyturn.envs.harbor.verifier import Broken
 from manyturn.envs.tools.calls import call_text, calls_text
 

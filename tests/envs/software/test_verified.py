@@ -4,8 +4,8 @@ import contextlib
 
 import pytest
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.envs.contract.keys import seed_of
 from manyturn.envs.software.source.libraries import library
 from manyturn.envs.software.tasks import lock_file

@@ -3,8 +3,8 @@
 import pytest
 
 from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.registration.environments import make
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 IDS = [

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.web import browser
 from manyturn.envs.web import chromium as program
 from manyturn.envs.web.browser import BrowserError

@@ -12,7 +12,7 @@ import pytest
 from needs import absent
 from short_runs import short_run
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import configure, to_toml
 from manyturn.trainers.record.run_folder import read_config, read_metrics
 from manyturn.trainers.record.trackers.tracker_names import named

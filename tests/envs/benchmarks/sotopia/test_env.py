@@ -9,8 +9,8 @@ import pytest
 
 from manyturn.envs.benchmarks.sotopia.env import Sotopia
 from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 
 NAME = f"{inspect.getfile(Sotopia)}:Sotopia"

@@ -7,8 +7,8 @@ import pytest
 from forgeries import all_of_them, results_of_them
 from standin import MENDED, SOURCE, Standin
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import SandboxLimits, Snapshot
 from manyturn.envs.benchmarks.swebench.challenged import Judged, judged

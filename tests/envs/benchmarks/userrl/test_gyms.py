@@ -14,7 +14,7 @@ from manyturn.envs.benchmarks.userrl.persuade import STANCES, Persuade
 from manyturn.envs.benchmarks.userrl.telepathy import Telepathy
 from manyturn.envs.benchmarks.userrl.turtle import Turtle
 from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 
 GYMS: dict[str, type[Gym]] = {"Intention": Intention, "Persuade": Persuade, "Telepathy": Telepathy, "Turtle": Turtle}

@@ -17,8 +17,8 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
 
 from elsewhere import HostProcess, Wire, host_processes, hosting, lying
 
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import Unsupported
+from manyturn.envs.contract.env.text_env import Unsupported
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.envs.hosting.handle.messages import step_to_wire
 from manyturn.envs.hosting.local.seats import InlineSeats, Seats

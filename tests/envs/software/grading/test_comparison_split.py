@@ -9,7 +9,7 @@ import pytest
 from small import CORE, MENDED, Small, episode, small
 from test_word_between_runs import ALL_PASS, written
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease
 from manyturn.envs.software.grading.comparison_split import divided
 from manyturn.envs.software.grading.grader import RESOLVED, grade

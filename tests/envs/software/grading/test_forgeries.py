@@ -8,7 +8,7 @@ import pytest
 from forgeries import all_of_them, forging_first, results_of_them
 from small import CORE, MENDED, Small, episode, small
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.software.env import Software

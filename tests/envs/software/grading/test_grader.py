@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small import CORE, FAIL, MENDED, PASS, small
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease
 from manyturn.envs.software.grading.grader import RESOLVED, TIMEOUT, UNRESOLVED, Grade, carried, grade
 from manyturn.envs.software.testing.expected_failures import expected_to_fail

@@ -6,7 +6,7 @@ import pytest
 from lies import CONSTANTS, KNOWING, LIES, PROBLEMS, lie
 from small import episode
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease
 from manyturn.envs.software.env import Software
 from manyturn.envs.software.grading.grader import RESOLVED, Grade, grade

@@ -7,7 +7,7 @@ import small_checkouts as small
 from needs import absent
 from needs_files import data
 
-from manyturn.containers.container_engine import ContainerEngine
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.pool import lease
 from manyturn.envs.software.grading.grader import RESOLVED, grade
 from manyturn.envs.software.tasks.importers import humanevalfix, problems

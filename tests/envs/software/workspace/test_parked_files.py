@@ -77,7 +77,7 @@ def test_threads_do_not_mix_their_files() -> None:
 
 RESTING = """
 import resource
-from manyturn.containers.container_engine import ContainerEngine
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import Snapshot
 from manyturn.envs.software.workspace import episode_sandbox

@@ -17,7 +17,7 @@ from manyturn.agents.engine.engine import Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.records.episode_rows import read_turns
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, with_columns
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig

@@ -18,7 +18,7 @@ ROOM = f"{Path(__file__).parents[2].joinpath('searches.py')}:Searches"
 
 
 def refused(env: str, **options) -> str | None:
-    return ToolCallsConfig(**options).refuse(None, InlineSeats(env, {}, (), limit=1))
+    return ToolCallsConfig(**options).refuse(None, InlineSeats(env, {}, (), limit=1).facts)
 
 
 def test_calls_are_counted_by_name_and_what_cannot_be_read_is_none():

@@ -12,8 +12,8 @@ from pretended_gpu import pretended
 
 from manyturn.agents.engine.decoding.memory import _beside
 from manyturn.agents.engine.engine_config import EngineContext
-from manyturn.envs.contract.layers import overlay
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe
 from manyturn.trainers.learn.learner import pass_memory
 from manyturn.trainers.learn.learner.learner import Learner

@@ -11,7 +11,7 @@ from short_runs import short_run
 
 from manyturn.agents.engine.decoding import memory as engine_memory
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.heads.head_config import ValueHeadConfig
 from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.learner.adapters import add_adapters

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from short_runs import short_run
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.objective.epo import EpoConfig
 from manyturn.trainers.learn.objective.objective_memory import ObjectiveMemory
 from manyturn.trainers.learn.objective.objectives.clip import ClipConfig

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from short_runs import figures, short_run
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.record.run_folder import read_config, read_metrics
 from manyturn.trainers.run.loop.loop import train
 

@@ -21,7 +21,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
 from elsewhere import HostProcess, host_processes, hosting
 from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.run.loop.loop import train
 

@@ -7,7 +7,7 @@ from typing import Any
 import faulty_engine  # noqa: F401  registers an engine
 import pytest
 
-from manyturn.envs.contract.layers import overlay
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics

@@ -10,7 +10,7 @@ import pytest
 import torch
 from short_runs import ended, figures, left_behind, short_run, start
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.record.checkpoint import read_tensors

@@ -11,7 +11,7 @@ from learner_steps import episodes_of, equal, learner, weights
 from short_runs import figures, short_run
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.stop_signal import Stopped
