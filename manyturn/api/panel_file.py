@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from manyturn.envs.contract.registration.environments import (
     guarded_arguments,
     is_elsewhere,
     is_only_by_hand,
+    package_of_env,
 )
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.tasks.panel import Panel, PanelError, make_panel, portable_name
@@ -50,12 +51,10 @@ def panel_of(choice: TaskChoice, facts: EnvFacts, env: str, args: Mapping[str, A
         TaskChoiceError: a word names no task.
         PanelError: see ``make_panel``.
     """
-    usual = choice.usual if choice.limit is None else choice.limit
-    if not choice.words:
-        return make_panel(facts.tasks(choice.split), env, choice.split, usual, args)
-    words = named_tasks(choice.words)
-    limit = choice.limit if names_all(words) else usual
-    return make_panel(chosen_tasks(words, choice.split, facts), env, choice.split, limit, args)
+    words = named_tasks(choice.words) if choice.words else None
+    limit = choice.usual if choice.limit is None and (words is None or not names_all(words)) else choice.limit
+    panel = make_panel(chosen_tasks(words, choice.split, facts), env, choice.split, limit, args)
+    return replace(panel, package=package_of_env(env))
 
 
 def make_panel_file(

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.registration.environments import package_of_env
 from manyturn.envs.contract.tasks.task import Task, task_finder
 
 _VERSION = 1
@@ -163,7 +162,7 @@ def make_panel(
             break
         chosen.setdefault(task.content, task)
     ids = tuple(task.id for task in chosen.values())
-    return Panel(env, split, ids, tuple(chosen), dict(args or {}), package_of_env(env))
+    return Panel(env, split, ids, tuple(chosen), dict(args or {}))
 
 
 def overlap(panel: Panel, seen_contents: Collection[str]) -> list[str]:
