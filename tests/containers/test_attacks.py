@@ -119,6 +119,7 @@ def _text(path: Path) -> str:
         return ""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("attack", _parameters())
 def test_attack_fails(attack: Attack, scene: Scene, record_property) -> None:
     seen = scene.observe(attack)
@@ -136,6 +137,7 @@ def test_the_corpus_is_large_and_has_no_doubles() -> None:
     assert set(SUCCESSES) | {"screen", "neighbour"} == set(SIGNS), "each sign is shown to work"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("sign", SUCCESSES)
 def test_sign_shows_where_nothing_is_protected(sign: str, host: Host, neighbour: Neighbour, engine: str) -> None:
     """A sign that never shows proves nothing. The sandbox here is a plain container, root, on the host's network."""

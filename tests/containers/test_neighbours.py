@@ -33,6 +33,7 @@ _NEED = (
 )
 
 
+@pytest.mark.deep
 def test_timers_and_watches_that_one_command_takes_are_there_for_others(engine: str, sandbox: DockerSandbox) -> None:
     other, taken = DockerSandbox(ContainerEngine(image=engine)), []
     other.start()

@@ -77,6 +77,7 @@ def pairs():
     return {pair: together(*pair) for pair in itertools.permutations(methods(), 2)}
 
 
+@pytest.mark.deep
 def test_no_pair_of_methods_loses_anything_that_either_of_them_states(pairs):
     lost = [
         (*pair, place)

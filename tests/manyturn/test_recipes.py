@@ -143,6 +143,7 @@ def test_a_method_holds_only_what_it_is(name):
 OFTEN = {"gigpo", "ppo", "spo", "dapo", "sec", "gigpo-spa-epo-gra"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", [n if n in OFTEN else pytest.param(n, marks=pytest.mark.slow) for n in methods()])
 def test_every_method_trains_and_logs_what_its_page_says(name, tmp_path):
     asyncio.run(train(tiny(name), tmp_path / "run"))

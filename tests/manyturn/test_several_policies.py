@@ -80,6 +80,7 @@ def test_an_error_in_a_policys_file_names_file_and_line(command, policies):
     assert "manyturn check" not in ended.err
 
 
+@pytest.mark.deep
 def test_ctrl_c_is_heard_between_the_turns_of_a_policy_that_never_waits(policies, tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     words = ("evaluate", "slow.py:slow", "--env", "manyturn/Maze-v0", "--limit", "90", "--out", "found")

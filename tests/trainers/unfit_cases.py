@@ -56,7 +56,7 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"env.id": DOORS, "curriculum": "band", "rollout.tasks": 90},
-        r"curriculum band has no effect: a step plays 90 tasks, and the training split has 86: lower rollout\.tasks",
+        r"curriculum band has no effect: a step plays 90 tasks, and there are 86 training tasks: lower rollout\.tasks",
         {"rollout.tasks": 80},
     ),
     (

@@ -8,8 +8,14 @@ from manyturn.envs.contract.env.space import TextSpace
 from manyturn.envs.contract.env.turn import ContractError, shown
 
 
+class ExcludedText(ContractError):
+    """A text of the environment's own that its own space excludes."""
+
+    placed = True  # it is the class that is at fault, wherever it was noticed
+
+
 def refuse_excluded(space: Any, what: str, text: object, whose: str) -> None:
-    """Raise ContractError if a space excludes a text that the environment itself gave.
+    """Raise ContractError if what the environment itself gave is no text, ExcludedText if its space excludes it.
 
     Args:
         space: of the environment's observations or actions.
@@ -21,9 +27,7 @@ def refuse_excluded(space: Any, what: str, text: object, whose: str) -> None:
         return
     if not isinstance(text, str):
         raise ContractError(f"{whose}{what} is {shown(text)}: give text, a str")
-    error = ContractError(f"your {what} space excludes {whose}{shown(text)}, {_reason(space, text, what)}")
-    error.placed = True  # it is the class that is at fault, wherever it was noticed
-    raise error
+    raise ExcludedText(f"your {what} space excludes {whose}{shown(text)}, {_reason(space, text, what)}")
 
 
 def _reason(space: Any, text: str, what: str) -> str:

@@ -4,10 +4,19 @@ A package announces a module, or a function of one, under the entry-point group 
 broken is named in a warning and passed by: whoever does not need it goes on.
 """
 
+import re
 import traceback
 import warnings
+from contextlib import suppress
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
+from importlib.metadata import (
+    EntryPoint,
+    PackageNotFoundError,
+    entry_points,
+    packages_distributions,
+    requires,
+    version,
+)
 from pathlib import Path
 
 PLUGINS = "manyturn.plugins"
@@ -45,6 +54,17 @@ def package_of(module: str) -> str | None:
     if not (names := packages_distributions().get(root)):
         return None
     return f"{names[0]}>={version(names[0])}"
+
+
+def extra_with(package: str) -> str | None:
+    """The extra of manyturn that brings an importable package; None if none does."""
+    with suppress(PackageNotFoundError):
+        name = re.escape(package.partition(".")[0])
+        matches = (
+            re.match(rf"{name}\b.*;.*extra\s*==\s*['\"]([\w-]+)['\"]", need) for need in requires("manyturn") or []
+        )
+        return next((match[1] for match in matches if match), None)
+    return None
 
 
 def _load(point: EntryPoint) -> str | None:

@@ -16,6 +16,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from manyturn.envs.contract.env.error_location import OF_A_FILE
+from manyturn.envs.contract.env.turn import ContractError
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options.plugins import load_plugins, package_of, where_else
 from manyturn.envs.contract.registration.sibling_modules import make_importable
@@ -151,6 +152,9 @@ def make(name: str, **kwargs: Any) -> gymnasium.Env:
     plugins, takes files, and leaves out Gymnasium's per-step checks, which ``manyturn check`` runs instead.
     """
     maker = maker_of(name, kwargs)
+    if inspect.isabstract(maker):
+        lacking = " and ".join(f"{method}()" for method in sorted(maker.__abstractmethods__))
+        raise ContractError(f"{name} lacks {lacking}: write what a TextEnv must have")
     if _is_no_id(name):
         return maker(**kwargs)
     return gymnasium.make(name, disable_env_checker=True, **kwargs)

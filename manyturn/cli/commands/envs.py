@@ -177,8 +177,8 @@ def check(env: str, *, env_args: EnvArgs = None, samples: int = 20, timeout: flo
 
     Tasks, spaces, determinism, rewards, success, lengths, speed.
 
-    Each line is printed as soon as it is known; a warning does not fail. The environment runs in a process of its own:
-    one that hangs or ends the process is a finding like any other.
+    Each line is printed as soon as it is known; a warning does not fail, and what cannot be made ends with exit code 2.
+    The environment runs in a process of its own: one that hangs or ends the process is a finding like any other.
 
     Parameters
     ----------
@@ -194,8 +194,9 @@ def check(env: str, *, env_args: EnvArgs = None, samples: int = 20, timeout: flo
     """
     from manyturn.cli.check_lines import print_check
 
-    if not print_check(env, env_args or {}, samples, timeout):
-        sys.exit(1)
+    report = print_check(env, env_args or {}, samples, timeout)
+    if not report.passed:
+        sys.exit(exit_codes.UNFORESEEN if report.is_made else exit_codes.BAD_INPUT)
 
 
 def _list_envs() -> None:

@@ -130,7 +130,10 @@ def _measure(subject: Subject, difficulty: str | None) -> Level:
     tasks = subject.some_tasks(subject.samples, split)
 
     def success(policy: Policy) -> float:
-        return sum(bool(subject.play(task, policy).success) for task in tasks) / len(tasks)
+        episodes = [subject.play(task, policy) for task in tasks]
+        if error := next((played.error for played in episodes if played.error is not None), None):
+            raise error
+        return sum(bool(played.success) for played in episodes) / len(episodes)
 
     _, step, _, turns = pace(subject)
     return Level(

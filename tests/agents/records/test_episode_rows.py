@@ -193,6 +193,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
         read_turns(tmp_path / "t.parquet")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("table", ["episodes", "turns"])
 def test_a_flipped_bit_never_changes_what_is_read(played, tmp_path, table):
     file = tmp_path / f"{table}.parquet"

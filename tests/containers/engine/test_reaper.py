@@ -84,6 +84,7 @@ def _left_behind(image: str, name: str, whose: Owner | None) -> Iterator[str]:
         remove(name)
 
 
+@pytest.mark.deep
 def test_the_reaper_takes_what_dead_processes_left_and_nothing_else(engine: str) -> None:
     me = this_process()
     ended = subprocess.Popen(["true"])

@@ -170,6 +170,7 @@ def test_every_task_that_is_played_by_default_has_a_solution():
     assert set(SOLUTIONS) == set(PLAYABLE)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", PLAYABLE[::4])
 def test_a_script_solves_some_of_what_is_played_by_default(env, name):
     assert solved(env, f"test/{name}/1") == 1.0
@@ -212,6 +213,7 @@ def test_what_is_typed_is_never_run(env, name):
                     break
 
 
+@pytest.mark.deep
 def test_the_same_variant_is_the_same_page_after_another_episode_and_in_another_tab(env):
     task = {"task": "train/click-tab/11"}
     first = env.reset(seed=0, options=task)[0], env.step("click[4]")[0]

@@ -30,6 +30,7 @@ def finish(env: Code) -> dict[str, Any]:
             return info
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_expert_computes_the_answer(engine: str, level: str) -> None:
     env = Code(difficulty=level)

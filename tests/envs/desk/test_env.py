@@ -37,6 +37,7 @@ def begin(env: Desk, wanted) -> None:
     raise AssertionError("no such task")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "kwargs",
     [

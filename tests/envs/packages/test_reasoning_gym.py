@@ -74,6 +74,7 @@ def test_no_dataset_takes_garbage_or_code_for_an_answer(tmp_path, monkeypatch):
     assert not (tmp_path / "RAN").exists()
 
 
+@pytest.mark.deep
 def test_another_process_asks_the_same_questions():
     one, *others = processes(FEW)
     assert others == [one, one] and one.count("\n") == len(FEW)
@@ -110,6 +111,7 @@ def test_items_are_those_of_the_package_and_splits_draw_from_other_seeds():
         mt.make("reasoning-gym:leg_counting", config={"max_animals": -1})
 
 
+@pytest.mark.deep
 def test_the_command_line_checks_evaluates_and_pins_it(command, tmp_path):
     name = "reasoning-gym:leg_counting"
     found = command("check", name, "--samples", 2)
@@ -123,6 +125,7 @@ def test_the_command_line_checks_evaluates_and_pins_it(command, tmp_path):
         assert [row["success"] for row in rows] == [bool(reward)] * 4
 
 
+@pytest.mark.deep
 def test_a_policy_is_trained_on_it(forked, tmp_path):
     words = (
         "train reasoning-gym:count_bits --steps 1 --rollout.tasks 2 --rollout.group 2 --warmup.episodes 8 "

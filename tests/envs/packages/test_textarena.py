@@ -89,6 +89,7 @@ def test_games_that_run_at_once_do_not_draw_from_each_other():
             assert turns == alone[name]
 
 
+@pytest.mark.deep
 def test_another_process_plays_the_same_games():
     words = [sys.executable, "-c", PLAY, os.path.dirname(__file__), "2048-v0 Bandit-v0 Mastermind-v0 Minesweeper-v0"]
     ended = [
@@ -126,6 +127,7 @@ def test_a_game_in_which_nothing_is_drawn_has_one_task_and_no_tasks_held_out():
     assert end.terminated and end.success and end.parts == {"outcome": 1.0}
 
 
+@pytest.mark.deep
 def test_the_command_line_checks_and_evaluates_it(command, tmp_path):
     name = "textarena:GuessTheNumber-v0"
     found = command("check", name, "--samples", 2)

@@ -124,6 +124,7 @@ def test_any_text_is_answered_and_none_of_it_succeeds(actions: list[str], seed: 
             break
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "kwargs", [{}, pytest.param({"difficulty": "hard", "rewards": "turns"}, marks=pytest.mark.slow)], ids=str
 )

@@ -52,6 +52,7 @@ def test_gymnasium_finds_nothing_to_object_to(small: Path, kwargs: dict) -> None
         check_env(make(ID, data=small, **kwargs).unwrapped, skip_render_check=True)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kwargs", [{}, {"goals": "human", "mode": "text_rich", "reward": "strict"}])
 def test_the_conformance_check_passes(small: Path, kwargs: dict) -> None:
     report = check(ID, {"data": str(small), **kwargs}, samples=4)

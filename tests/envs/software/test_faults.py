@@ -70,6 +70,7 @@ def without_server(container: str) -> None:
         client().kill(container)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("turn", "harm"), [(0, killed), (1, removed), (1, without_server), (3, killed)])
 def test_a_lost_sandbox_is_an_error_and_the_same_episode_can_be_played_again(
     engine: str, turn: int, harm: Callable[[str], None]
@@ -93,6 +94,7 @@ def test_a_lost_sandbox_is_an_error_and_the_same_episode_can_be_played_again(
     asyncio.run(run())
 
 
+@pytest.mark.deep
 def test_a_killed_client_leaves_no_container(engine: str) -> None:
     async def run() -> None:
         async with one_seat() as (seats, seat):

@@ -35,6 +35,7 @@ def solved(env: Software, name: str) -> None:
     assert paid == 1.0, text
 
 
+@pytest.mark.deep
 def test_the_least_smoke_task_is_solved_by_the_expert_and_not_by_chance(env: Software) -> None:
     solved(env, LEAST.id)
 

@@ -39,6 +39,7 @@ def patient() -> Iterator[None]:
     deadline.allow(float("inf"))
 
 
+@pytest.mark.deep
 def test_a_sandbox_that_its_agent_ends_is_a_failure(engine: str) -> None:
     env = Small(engine={"limits": {"memory_mb": 128, "workspace_mb": 8, "scratch_mb": 8}})
     env.reset(seed=0, options={"task": "small"})
@@ -55,6 +56,7 @@ def test_a_sandbox_that_its_agent_ends_is_a_failure(engine: str) -> None:
     env.close()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("patient")
 def test_the_commands_of_one_action_have_a_time_together(engine: str) -> None:
     env = Small()
@@ -66,6 +68,7 @@ def test_the_commands_of_one_action_have_a_time_together(engine: str) -> None:
     env.close()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("patient")
 def test_a_program_that_sleeps_fails_its_tests_in_time(engine: str) -> None:
     env = Small()

@@ -130,6 +130,7 @@ FAULTS: dict[str, tuple[Answer, str]] = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_fault_is_a_user_error_after_the_given_attempts(fault):
     answer, told = FAULTS[fault]

@@ -196,6 +196,7 @@ def own_run(tmp_path_factory):
     return folder / "run"
 
 
+@pytest.mark.deep
 def test_an_own_model_on_an_own_environment_runs_with_settings_that_fit_it(own_run):
     told = tomllib.loads((own_run / "config.toml").read_text())
     assert told["model"]["name"] == "pretrained" and told["agent"]["instructions"]

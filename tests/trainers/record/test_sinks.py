@@ -64,6 +64,7 @@ def weights(run: Path) -> str:
     return json.loads((run / "summary.json").read_text())["weights"]
 
 
+@pytest.mark.deep
 def test_a_tracker_that_fails_is_named_once_and_the_run_comes_to_the_same_weights(world, calm, forked):
     (world / "broken").mkdir()
     (world / "broken" / "wandb.py").write_text(BROKEN)

@@ -229,6 +229,7 @@ def test_what_is_not_given_is_named(data, endpoint, monkeypatch):
     assert len(Sotopia(user=endpoint.user()).tasks("train")) > 0
 
 
+@pytest.mark.deep
 def test_it_keeps_the_contract(data, endpoint):
     endpoint.partner = endpoint.talker
     report = check(NAME, {"data": str(data), "user": endpoint.user()}, samples=1)

@@ -48,6 +48,7 @@ def graded(grader: tuple[DockerSandbox, Row], text: str) -> Judged:
     return judged(sandbox, row, "diff --git a/sums.py b/sums.py\n" + "".join(lines), 0, SECONDS)
 
 
+@pytest.mark.deep
 def test_both_verdicts_are_told_of_right_wrong_and_forged_patches(grader: tuple[DockerSandbox, Row]) -> None:
     right, wrong, heart, forged = (
         graded(grader, text) for text in (MENDED, f"{SOURCE}\n# no\n", BY_HEART, PRINTS + SOURCE)

@@ -99,6 +99,7 @@ def test_what_no_patch_can_tell_is_refused(patch_of, script, why):
         patch_of(script)
 
 
+@pytest.mark.deep
 def test_a_patch_that_hangs_is_not_mended(box):
     sandbox, row = box
     sandbox.restore(EMPTY)

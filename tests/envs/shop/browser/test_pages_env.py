@@ -98,6 +98,7 @@ def goals(count: int) -> list[str]:
     return [shop.tasks(split)[number].id for number in range(count) for split in ("train", "test")][:count]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("count", [2, pytest.param(50, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 def test_the_browser_shows_pays_and_ends_as_the_text_does(env, count):
     shop = text_shop(max_turns=200, **SMALL)
@@ -106,6 +107,7 @@ def test_the_browser_shows_pays_and_ends_as_the_text_does(env, count):
     assert env._tab.blocked == 0
 
 
+@pytest.mark.deep
 def test_the_expert_buys_what_is_asked_for_and_commands_that_are_listed_do_something(env):
     for task in goals(2):
         _, info = env.reset(seed=0, options={"task": task})
@@ -138,6 +140,7 @@ def test_going_back_is_gone_back_and_no_episode_reaches_into_the_one_before(env)
     assert env.observation == home.split("\n", 1)[1] and env.anchor()[0][1][0] == "home"
 
 
+@pytest.mark.deep
 def test_a_snapshot_continues_in_another_browser_page_with_its_history(env):
     env.reset(seed=4)
     for action in (env.expert(), "click[2]", "click[4]", "back", "click[1]", "type[1] two  words"):
@@ -168,6 +171,7 @@ def test_what_means_nothing_is_told_and_changes_nothing(env, action):
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("words", ["\ud800", "<b>&amp;</b>", "[3] button", "漢字 🙂", "a\nb", " " * 3])
 def test_any_text_can_be_searched_for(env, words):
     env.reset(seed=5)
@@ -176,6 +180,7 @@ def test_any_text_can_be_searched_for(env, words):
     assert "Total results:" in text or not words.strip()
 
 
+@pytest.mark.deep
 def test_episodes_side_by_side_are_what_they_are_alone(chromium):
     tasks = [task.id for task in text_shop(**TINY).tasks("train")[:3]]
 
@@ -229,6 +234,7 @@ def own_browser(chromium, short_folder) -> Iterator[None]:
     the_browser().stop()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("what", ["browser", pytest.param("driver", marks=pytest.mark.slow)])
 def test_a_browser_that_dies_costs_no_episode(own_browser, what):
     """In this process: the episodes that were open are tried again under the same key, in another browser."""
@@ -252,6 +258,7 @@ def test_a_browser_that_dies_costs_no_episode(own_browser, what):
     assert max(episode.attempts for episode in episodes) == 2 and len(browsers()) == 1
 
 
+@pytest.mark.deep
 def test_workers_play_and_leave_no_browser_behind(chromium, short_folder):
     async def run() -> list:
         async with open_seats(ID, TINY, limit=2, workers=1) as seats:

@@ -84,6 +84,7 @@ def sandbox(engine: str) -> Iterator[DockerSandbox]:
         yield sandbox
 
 
+@pytest.mark.deep
 def test_a_broken_side_is_not_paid_for_the_other(engine: str) -> None:
     """The fault is fixed, and another test's function is broken."""
     env = Small(reward="resolved")
@@ -171,6 +172,7 @@ def two_sided() -> Problem:
     )
 
 
+@pytest.mark.deep
 def test_what_a_side_does_besides_fails_no_honest_program(sandbox: DockerSandbox) -> None:
     problem = two_sided()
     for text in (MENDED, MENDED.replace("return a * 2", "return add(a, a)").replace("a + b", "b + a")):

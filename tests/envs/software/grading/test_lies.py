@@ -34,6 +34,7 @@ def graded(sandbox: DockerSandbox, problem: Problem, core: str, seed: int = 0) -
     return grade(sandbox, problem, {"calc/core.py": core.encode()}, 20.0, seed)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "name", [name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in LIES]
 )

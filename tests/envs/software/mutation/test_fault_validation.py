@@ -37,6 +37,7 @@ def test_a_fault_that_some_tests_notice_is_a_task(validator):
     assert len(verdict.pass_to_pass) == 12 and HIGH not in verdict.pass_to_pass
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [

@@ -38,6 +38,7 @@ def rows():
     return found
 
 
+@pytest.mark.deep
 def test_problems_of_our_own_in_each_layout_are_valid(sandbox, tmp_path):
     sources = [f"humanevalfix:{small.humanevalfix(tmp_path)}"]
     sources.append(f"quixbugs:{small.checkout(tmp_path / 'q', small.QUIXBUGS)}")

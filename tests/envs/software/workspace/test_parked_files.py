@@ -87,16 +87,16 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
 
 empty = episode_sandbox.Files(Snapshot(*pack([])))
-desks = [episode_sandbox.Desk(ContainerEngine(), empty) for _ in range(6)]
+sandboxes = [episode_sandbox.EpisodeSandbox(ContainerEngine(), empty) for _ in range(6)]
 keys = []
-for number, one in enumerate(desks):
+for number, one in enumerate(sandboxes):
     assert one.run("head -c 12M /dev/urandom > noise; head -c 1M /dev/urandom > /tmp/noise; md5sum noise /tmp/noise")
     keys.append(one.run("md5sum noise /tmp/noise").output)
     if number == 1:
         before = resident()
 grown = resident() - before
 assert episode_sandbox._spool.held() > 60 << 20
-for one, key in zip(desks, keys):
+for one, key in zip(sandboxes, keys):
     assert one.run("md5sum noise /tmp/noise").output == key
     one.close()
 assert episode_sandbox._spool.held() == 0

@@ -93,6 +93,7 @@ def with_package(site: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
 
 
+@pytest.mark.deep
 def test_a_plugin_brings_an_advantage_and_the_columns_that_it_needs(tmp_path, forked):
     site = plugin_package.install(tmp_path / "site", "curiosity", SURPRISE)
     recipe, run = tmp_path / "recipe.toml", tmp_path / "run"

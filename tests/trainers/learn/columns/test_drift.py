@@ -70,6 +70,7 @@ def test_what_is_remembered_is_bounded_and_the_longest_unplayed_goes_first(steps
             assert [len(ids) for ids, *_ in visits[task]] == [number + 1] * tasks.count(task), "the last visit alone"
 
 
+@pytest.mark.deep
 def test_forgetting_by_drift_goes_on_to_the_bit_after_a_kill(tmp_path):
     config = short_guesses(
         credit={"advantage": {"name": "spo"}}, rollout={"tasks": 20, "group": 1}, learner={"minibatch": 10}

@@ -118,6 +118,7 @@ def test_a_run_that_has_moments_in_the_hosts_memory_is_the_run_that_has_them_on_
     assert found[0] == found[1]
 
 
+@pytest.mark.deep
 def test_predictions_of_the_devices_memory_leave_moments_out_and_the_hosts_is_asked(monkeypatch):
     here, there = (learner("clip", offload_optimizer=offload) for offload in (False, True))
     numbers = sum(p.numel() for p in here.model.parameters())

@@ -51,6 +51,7 @@ def test_a_schedule_that_the_run_does_not_reach_the_end_of_is_refused():
         ObjectiveMemory(ClipConfig(epo=EpoConfig()))
 
 
+@pytest.mark.deep
 def test_the_metrics_show_the_weight_and_a_longer_run_says_that_its_schedule_is_another(tmp_path):
     config = short_run(**BRIEF, objective={"name": "clip", "epo": {}}, steps=2)
     asyncio.run(train(config, tmp_path / "run"))

@@ -76,6 +76,7 @@ def test_compiled_layers_compute_the_same_and_are_compiled_a_few_times_for_all_l
     assert all("forward" not in vars(layer) for layer in compiled.model.get_decoder().layers), "an engine would use it"
 
 
+@pytest.mark.deep
 def test_what_is_missing_is_said_before_a_run_begins():
     """In a process of its own, since PyTorch remembers the compiler that it found."""
     program = (

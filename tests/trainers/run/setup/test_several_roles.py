@@ -42,6 +42,7 @@ def run(path, **changes):
     return asyncio.run(train(duet(**changes), path))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("roles", [pytest.param({}, marks=pytest.mark.slow), OWN], ids=["shared", "own"])
 def test_each_agent_learns_from_its_own_rewards(tmp_path, roles):
     """The caller must tell the truth and the liar must not: rewards of the other, or of both, would teach neither."""

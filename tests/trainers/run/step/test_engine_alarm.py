@@ -31,7 +31,7 @@ RECIPE: dict[str, Any] = {
     "rollout": {"tasks": 2, "group": 2},
     "credit": {"rewards": [{"name": "overlong", "max_tokens": 6, "buffer": 5, "over": "reply"}]},
     "learner": {"minibatch": 4},
-    "evaluation": {"limit": 2},
+    "evaluation": {"limit": 2, "greedy": False},
     "steps": 1,
     "device": "cpu",
 }
@@ -46,6 +46,7 @@ def run(folder: Path, fault: str, **more: Any) -> list[dict[str, Any]]:
     return [line["notice"] for line in said if line["phase"] == "notice"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("fault", "cause", "more"),
     [

@@ -63,6 +63,7 @@ def work_until(folder: Path, phase: str, lines: int) -> None:
 MOMENTS = [("exploration", 3), ("estimator", 2), ("train", 1)]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("phase", "lines"), [pytest.param(*MOMENTS[0], marks=pytest.mark.slow), *MOMENTS[1:]])
 def test_a_run_killed_within_or_after_exploration_goes_on_to_the_same_bits(calm, tmp_path, phase, lines):
     run = tmp_path / "run"

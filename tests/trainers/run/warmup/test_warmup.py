@@ -217,6 +217,7 @@ def test_an_update_that_is_to_stop_ends_after_its_micro_batch_and_changes_nothin
 # ---- killed in the warm-up
 
 
+@pytest.mark.deep
 def test_a_warm_up_goes_on_from_its_last_measurement_to_the_same_bits(tmp_path):
     calm, killed = tmp_path / "calm", tmp_path / "killed"
 
