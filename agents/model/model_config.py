@@ -40,6 +40,11 @@ class ModelConfig(Named):
         """Training tasks whose texts the builder is given; 0 for a model that has its own words."""
         return 0
 
+    @property
+    def preparation(self) -> str | None:
+        """What takes long before the model is there, to be shown at the start; None where nothing does."""
+        return None
+
     def located(self) -> Self:
         """The same options, with paths that hold from any folder."""
         return self

@@ -33,7 +33,7 @@ class WebShop(VisitEnv):
         Knows the goal's product: searches for it, chooses its options and buys.
     Floors:
         Not measured here: official files do not come with this package. ``manyturn evaluate random --env
-        manyturn/WebShop-v0 --env-args '{data = "DIR"}'`` measures it.
+        manyturn/WebShop-v0 --env.args '{data = "DIR"}'`` measures it.
 
     Args:
         split: train, validation or test, as far as they have goals.

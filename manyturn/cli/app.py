@@ -24,6 +24,7 @@ from manyturn.envs.hosting.local.watchdog import STATUS
 from manyturn.terminal import exit_codes
 from manyturn.terminal.env_args import EnvArgs
 from manyturn.terminal.escape import visible
+from manyturn.terminal.task_words import TaskWords
 
 app = App(
     name="manyturn",
@@ -77,6 +78,7 @@ def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed:
 )
 def train(
     *words: Overrides,
+    tasks: Annotated[TaskWords, Parameter(show=False)] = (),
     recipe: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     out: Path | None = None,
     resume: Path | None = None,
@@ -106,7 +108,7 @@ def train(
     - value, progress: body, lr, hidden
     - evaluation: split, limit, repeats, every
     - stopping: no-signal
-    - no section: steps, seed, device, threads, checkpoint-every, roles, curriculum, columns, loggers
+    - no section: steps, seed, tasks, device, threads, checkpoint-every, roles, curriculum, columns, loggers
 
     Parameters
     ----------
@@ -131,17 +133,21 @@ def train(
 
     accept = accepted(config=accept_config, env=accept_env)
     if resume is not None:
-        _resume(resume, words, bool(recipe or out), accept)
+        _resume(resume, words, bool(recipe or out or tasks), accept)
         return
     if accept:
         raise ValueError(f"--accept-{accept[0]} has no effect: it belongs to --resume RUN")
-    from manyturn.terminal.overrides import parse_words
+    from manyturn.recipes import refusals_by_recipe
+    from manyturn.terminal.overrides import parse_words, put_option
 
     named, options = parse_words(words)
     if len(named) > 1:
         raise ValueError(f"{named[1]!r} is no option: name one environment, then --section.name value for each option")
-    config = configured(recipe, options, *named)
-    _train(config, out or fresh_folder(config.env.id))
+    if tasks:
+        put_option(options, "tasks", list(tasks))
+    with refusals_by_recipe(recipe):
+        config = configured(recipe, options, *named)
+        _train(config, out or fresh_folder(config.env.id))
 
 
 @app.command(group=POLICIES)
@@ -153,6 +159,7 @@ def evaluate(
     wrappers: Annotated[str | None, TASKS, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
     split: Annotated[str | None, TASKS] = None,
     limit: Annotated[int | None, TASKS] = None,
+    tasks: Annotated[TaskWords, TASKS] = (),
     panel: Annotated[Path | None, TASKS] = None,
     repeats: Annotated[int, PLAYING] = 1,
     seed: Annotated[int, PLAYING] = 0,
@@ -174,7 +181,7 @@ def evaluate(
     Parameters
     ----------
     policy
-        A run's folder, a checkpoint, a model's folder or id, openai:MODEL for an endpoint (OPENAI_BASE_URL),
+        A run's folder, a checkpoint, a model's folder, GGUF file or id, openai:MODEL for an endpoint (OPENAI_BASE_URL),
         FILE.py:POLICY for a function or class of yours, expert, random, or replay:FOLDER for the actions of an
         evaluation once more, to see whether its environment has changed.
     words
@@ -189,10 +196,13 @@ def evaluate(
     split
         The split that the panel is taken from. Default: test.
     limit
-        Tasks on the panel, at most. Default: 128.
+        Tasks on the panel, at most. Default: 128, or all that --tasks names.
+    tasks
+        Tasks to play: ids, @FILE of ids, failed:FOLDER for those at which the policy of an evaluation failed, or
+        tag=NAME. Several are put together. Default: the first of the split.
     panel
-        A panel's file, from manyturn panel make, in place of split, limit and env.args. Arguments that name programs
-        or places that keys are sent to must be given here too.
+        A panel's file, from manyturn panel make, in place of split, limit, tasks and env.args. Arguments that name
+        programs or places that keys are sent to must be given here too.
     repeats
         Episodes of each task.
     seed
@@ -219,7 +229,7 @@ def evaluate(
     policies = [policy, *itertools.takewhile(lambda word: not word.startswith("--"), words)]
     options = parse_overrides(words[len(policies) - 1 :])
 
-    settings = Settings(env, env_args or {}, wrappers, split, limit, panel, repeats, seed, workers, timeout, out)
+    settings = Settings(env, env_args or {}, wrappers, split, limit, panel, repeats, seed, workers, timeout, out, tasks)
     if suite is not None:
         from manyturn.suites.play import evaluate_suite
         from manyturn.suites.table import show_results
@@ -281,7 +291,7 @@ def view(path: Path, *, port: int = 0) -> None:
     Parameters
     ----------
     path
-        Folder of a run or of an evaluation; it may come into being later.
+        Folder of a run, which may still go on, or of a finished evaluation.
     port
         Port on 127.0.0.1; 0 takes any that is free.
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import manyturn
-from manyturn.envs.contract.registration.environments import NeedsSetup, is_elsewhere, is_file
+from manyturn.envs.contract.registration.environments import NeedsSetup, is_elsewhere, is_file, package_of_env
 from manyturn.envs.contract.tasks.panel import Panel, make_panel, portable_name
 from manyturn.envs.contract.turn_reward import plain_wrappers
 from manyturn.envs.hosting.handle.env_fingerprint import identity_of
@@ -83,6 +83,8 @@ def export(
         shutil.copy(env.rpartition(":")[0], code)
         there = (code / there).relative_to(folder).as_posix()
     world = {"env": there, "args": dict(args or {}), "wrappers": plain, "version": manyturn.__version__}
+    if (package_of_id := package_of_env(env)) is not None:
+        world["package"] = package_of_id
     _write(folder / WORLD, json.dumps(world, indent=1) + "\n")
     for split, panel in panels.items():
         panel.save(folder / f"{split}{PANEL}")

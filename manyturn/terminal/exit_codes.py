@@ -13,6 +13,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any, Self, TypeVar
 
@@ -42,7 +43,9 @@ _BY_NAME = {
     "EngineLost": TOO_MANY_ERRORS,
 }
 _INSIST_SECONDS = 3.0
-_NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+_DISK = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "the disk is full: free some space")
+_DISK[errno.EIO] = "the disk fails: choose another"
+_PLACE = dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR), "choose another place")
 
 
 class SignalWatch:
@@ -140,18 +143,23 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 
 @contextmanager
 def warnings_in_one_line() -> Iterator[None]:
-    """Print warnings that are meant for the user as errors are printed, without a place in our code."""
+    """Print warnings that are meant for the user as errors are printed, and none of what libraries plan."""
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
-        def show(message: Any, category: type[Warning], *rest: Any, **named: Any) -> None:
+        def show(message: Any, category: type[Warning], filename: str, *rest: Any, **named: Any) -> None:
             if issubclass(category, PluginWarning):
                 print(visible(f"manyturn: warning: {message}"), file=sys.stderr)
-            else:
-                usual(message, category, *rest, **named)
+            elif not (issubclass(category, FutureWarning) and _is_installed(filename)):
+                usual(message, category, filename, *rest, **named)
 
         warnings.showwarning = show
         yield
+
+
+def _is_installed(filename: str) -> bool:
+    """True for a file of a library, whose plans for its next versions are nothing that a user can act on."""
+    return "site-packages" in Path(filename).parts and not os.environ.get("MANYTURN_DEBUG")
 
 
 def innermost(error: BaseException) -> BaseException:
@@ -167,7 +175,7 @@ def code_of(error: BaseException) -> int:
     for name in ours:
         if name in _BY_NAME:
             return _BY_NAME[name]
-    if isinstance(error, OSError) and error.errno in _NO_DISK:
+    if isinstance(error, OSError) and error.errno in _DISK:
         return DISK
     return BAD_INPUT if _is_foreseen(error) or _extra(error) or _place_in_file(error) else UNFORESEEN
 
@@ -175,6 +183,8 @@ def code_of(error: BaseException) -> int:
 def line_of(error: BaseException) -> str:
     """Error and fix in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, OSError) and (fix := (_DISK | _PLACE).get(error.errno or 0)):
+        return f"{error.filename or 'a file'}: {error.strerror}: {fix}"
     if _is_foreseen(error):
         return text
     if extra := _extra(error):

@@ -16,12 +16,12 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"env.id": CALENDAR, "credit.rewards": ["tiers"]},
-        r"tiers needs the column 'progress', which .*appointments.py:Calendar does not provide: override progress\(\)",
+        r"tiers needs progress\(\), which .*appointments.py:Calendar does not provide: override progress\(\)",
         {"env.id": GUESS},
     ),
     (
         {"env.id": CALENDAR, "credit.advantage": {"name": "stratified", "stratum": "progress"}},
-        "stratified needs the column 'progress'",
+        r"stratified needs progress\(\)",
         {"env.id": GUESS},
     ),
     (
@@ -56,7 +56,7 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"env.id": DOORS, "curriculum": "band", "rollout.tasks": 90},
-        r"curriculum band has no effect: a step plays 90 tasks, and the training split has 86: lower rollout\.tasks",
+        r"curriculum band has no effect: a step plays 90 tasks, and there are 86 training tasks: lower rollout\.tasks",
         {"rollout.tasks": 80},
     ),
     (

@@ -106,7 +106,7 @@ class AppWorld(TextEnv):
         None.
     Floors:
         Not measured here: this project's tests ran tasks made by hand, never the published ones. ``manyturn evaluate
-        random --env manyturn/AppWorld-v0 --env-args '{python = "PYTHON", root = "FOLDER"}'`` measures it.
+        random --env manyturn/AppWorld-v0 --env.args '{python = "PYTHON", root = "FOLDER"}'`` measures it.
 
     The first episode of a process waits 10 to 15 s for imports, which take 240 MB. Each open one takes about 90 MB
     more, and its databases. A turn may take ``seconds`` and a minute: give worker processes that time.

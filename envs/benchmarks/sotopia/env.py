@@ -91,7 +91,7 @@ class Sotopia(UserEnv):
         None.
     Floors:
         Not measured here: no language model has played partner or judge in this project. Run ``manyturn evaluate random
-        --env manyturn/Sotopia-v0`` with your own models in ``--env-args``.
+        --env manyturn/Sotopia-v0`` with your own models in ``--env.args``.
 
     The last turn asks both models: a worker's time for a turn must exceed the sum of their timeouts.
 

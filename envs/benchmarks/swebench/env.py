@@ -68,7 +68,7 @@ class SWEBench(TextEnv):
         Puts in the row's own patch and submits; a row without a patch has none.
     Floors:
         Not measured here: this project's tests never ran the published images. Work that is not handed in earns 0.
-        ``manyturn evaluate expert --env manyturn/SWEBench-v0 --env-args '{rows = "FILE"}'`` checks rows and images.
+        ``manyturn evaluate expert --env manyturn/SWEBench-v0 --env.args '{rows = "FILE"}'`` checks rows and images.
 
     Args:
         split: default: the first that there is.

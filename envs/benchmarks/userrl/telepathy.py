@@ -65,7 +65,7 @@ class Telepathy(Gym):
         None.
     Floors:
         Not measured here: no language model has played the user in this project. Run ``manyturn evaluate random --env
-        manyturn/UserRL-Telepathy-v0`` with your own model in ``--env-args``.
+        manyturn/UserRL-Telepathy-v0`` with your own model in ``--env.args``.
 
     What the user reads is not in the original's words, so scores are not comparable with published ones.
 

@@ -79,7 +79,7 @@ class Turtle(Gym):
         None.
     Floors:
         Not measured here: no language model has played the user in this project. Run ``manyturn evaluate random --env
-        manyturn/UserRL-Turtle-v0`` with your own model in ``--env-args``.
+        manyturn/UserRL-Turtle-v0`` with your own model in ``--env.args``.
 
     What the user reads is not in the original's words, so scores are not comparable with published ones.
 

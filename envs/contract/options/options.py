@@ -95,8 +95,9 @@ class Options(BaseModel, metaclass=_OneLine):
     def no_option(cls, key: str) -> str:
         """Message about a key that is no option: those in sections that have the name, or that it describes."""
         what = f"{cls.__name__.removesuffix('Config')} option"
-        if places := list(itertools.islice(_meant(cls, key), 4)):
-            return f"unknown {what} {key!r}; did you mean {' or '.join(places)}?"
+        for name in (key, *_nearest(cls, key)):
+            if places := list(itertools.islice(_meant(cls, name), 4)):
+                return f"unknown {what} {key!r}; did you mean {' or '.join(places)}?"
         return unknown(what, key, cls.model_fields)
 
     @field_validator("*", mode="before")
@@ -154,21 +155,34 @@ def sections_in(annotation: Any) -> list[type[Options]]:
     return types + [section for argument in get_args(annotation) for section in sections_in(argument)]
 
 
-def _meant(kind: type[Options], key: str, above: str = "", usual: Options | None = None) -> Iterator[str]:
-    """Places in a configuration, or in the default parts of it, whose name or description is ``key``.
+def _meant(kind: type[Options], key: str) -> Iterator[str]:
+    """Places in a configuration, or in the default parts of it, whose name or description is ``key``."""
+    words = key.replace("_", " ").casefold()
+    for place, description in _places(kind):
+        described = " " in words and description.casefold().startswith(words)
+        if described or place.endswith(f".{key}"):
+            yield place
+
+
+def _nearest(kind: type[Options], key: str) -> list[str]:
+    """The name in a section that is almost ``key``; none where a field of ``kind`` is nearer."""
+    inner = {name.rpartition(".")[2] for name, _ in _places(kind) if "." in name}
+    near = difflib.get_close_matches(key, [*kind.model_fields, *sorted(inner)], n=1, cutoff=0.75)
+    return [name for name in near if name not in kind.model_fields]
+
+
+def _places(kind: type[Options], above: str = "", usual: Options | None = None) -> Iterator[tuple[str, str]]:
+    """Places in a configuration, and in the default parts of it, each with its description.
 
     Args:
         usual: the options that hold where nothing is given.
     """
-    words = key.replace("_", " ").casefold()
     for name, field in kind.model_fields.items():
-        described = " " in words and (field.description or "").casefold().startswith(words)
-        if described or (above and name == key):
-            yield f"{above}{name}"
+        yield f"{above}{name}", field.description or ""
         default = field.default if usual is None else getattr(usual, name)
         inner = default if isinstance(default, Options) else None
         for section in [type(inner)] if inner is not None else sections_in(field.annotation):
-            yield from _meant(section, key, f"{above}{name}.", inner)
+            yield from _places(section, f"{above}{name}.", inner)
 
 
 def parts_of(markers: Iterable[Any]) -> Parts | None:
@@ -212,14 +226,13 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
 
     >>> unknown("option", "gama", ["gamma", "eps"])
     "unknown option 'gama'; did you mean 'gamma'? There are eps, gamma"
+    >>> unknown("option", "colour", ["gamma", "eps"])
+    "unknown option 'colour'; there are eps, gamma"
     """
     names = sorted(known)
     close = " or ".join(map(repr, difflib.get_close_matches(str(name), names, n=2, cutoff=0.6)))
-    return (
-        f"unknown {what} {name!r}; "
-        + (f"did you mean {close}? " if close else "")
-        + (f"There are {', '.join(names)}" if names else "There is none")
-    )
+    there = f"here are {', '.join(names)}" if names else "here is none"
+    return f"unknown {what} {name!r}; " + (f"did you mean {close}? T{there}" if close else f"t{there}")
 
 
 def one_line(error: ValidationError, *above: str) -> str:

@@ -9,7 +9,14 @@ import traceback
 import warnings
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, requires
+from importlib.metadata import (
+    EntryPoint,
+    PackageNotFoundError,
+    entry_points,
+    packages_distributions,
+    requires,
+    version,
+)
 from pathlib import Path
 
 PLUGINS = "manyturn.plugins"
@@ -40,6 +47,17 @@ def load_plugins() -> tuple[str, ...]:
 def where_else() -> str:
     """The end of a message about a name that nobody has: plugins that might have had it, if they were not broken."""
     return "".join(f"; it may be a name of a plugin that is broken: {fault}" for fault in load_plugins())
+
+
+def package_of(module: str) -> str | None:
+    """The installed package that a module belongs to, as a requirement such as ``name>=1.0``; None if there is none."""
+    root = module.partition(".")[0]
+    points = (point for point in entry_points(group=PLUGINS) if point.module.partition(".")[0] == root)
+    if (dist := next((point.dist for point in points if point.dist is not None), None)) is not None:
+        return f"{dist.name}>={dist.version}"
+    if not (names := packages_distributions().get(root)):
+        return None
+    return f"{names[0]}>={version(names[0])}"
 
 
 def extra_with(package: str) -> str | None:

@@ -18,7 +18,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 from manyturn.envs.contract.env.error_location import OF_A_FILE
 from manyturn.envs.contract.env.turn import ContractError
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.options.plugins import load_plugins, where_else
+from manyturn.envs.contract.options.plugins import load_plugins, package_of, where_else
 from manyturn.envs.contract.registration.sibling_modules import make_importable
 
 # What a name may begin with in place of an id -> what makes the environment from the rest of the name.
@@ -30,6 +30,7 @@ _PREFIXES = {
     "verifiers": "manyturn.envs.tasksets.env:TasksetEnv",
 }
 _OF_PACKAGES = frozenset({"reasoning-gym", "textarena"})  # what they make is all in an installed package
+_OURS = frozenset({"manyturn", "gymnasium"})  # what is installed wherever this project is
 _registered: set[str] = set()
 
 
@@ -252,6 +253,26 @@ def _maker(name: str) -> Any:
         raise unknown_env(name)
     entry = gymnasium.registry[name].entry_point
     return load_env_creator(entry) if isinstance(entry, str) else entry
+
+
+def package_of_env(name: str) -> str | None:
+    """The package outside of this project that registers an id, as a requirement; None where there is none."""
+    if (spec := gymnasium.registry.get(name)) is None or spec.entry_point is None:
+        return None
+    entry = spec.entry_point
+    module = entry.partition(":")[0] if isinstance(entry, str) else getattr(entry, "__module__", "")
+    return None if module.partition(".")[0] in _OURS else package_of(module)
+
+
+def check_installed(name: str, package: str | None) -> None:
+    """Raise UnknownEnv where nobody has registered an id that a package registers.
+
+    Args:
+        package: as ``package_of_env`` gave it where the id was known.
+    """
+    load_plugins()
+    if package is not None and name not in gymnasium.registry:
+        raise UnknownEnv(f"{name} is of the package {package.partition('>=')[0]}: pip install '{package}'")
 
 
 def spec_of(name: str) -> EnvSpec | None:

@@ -10,7 +10,7 @@ from typing import Any, Self
 from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.tasks.env_identity import KEY, EnvIdentity, differences, listed
-from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.contract.tasks.task import Task, task_finder
 
 _VERSION = 1
 
@@ -31,6 +31,7 @@ class Panel:
         args: arguments of the environment's constructor that the ids belong to.
         env_identity: of the environment that listed them, without wrappers; None where it is unknown. It is not in the
             hash: the contents say that the tasks are the same.
+        package: the package outside of this project that registers the environment, as a requirement.
     """
 
     env: str
@@ -39,6 +40,7 @@ class Panel:
     contents: tuple[str, ...]
     args: Mapping[str, Any] = field(default_factory=dict)
     env_identity: EnvIdentity | None = field(default=None, compare=False)
+    package: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.tasks or len(self.tasks) != len(self.contents):
@@ -67,10 +69,10 @@ class Panel:
 
     def find(self, tasks: Sequence[Task]) -> list[Task]:
         """The panel's N tasks, taken from an environment's tasks of the split; raises PanelError if they changed."""
-        finder = getattr(tasks, "find", None) or {task.id: task for task in tasks}.get
+        find = task_finder(tasks)
         chosen = []
         for task_id, content in zip(self.tasks, self.contents, strict=True):
-            task = finder(task_id)
+            task = find(task_id)
             if task is None or task.content != content:
                 problem = "does not exist" if task is None else "is another problem than when the panel was made"
                 raise PanelError(
@@ -98,6 +100,8 @@ class Panel:
             head["args_hash"] = _of_args(self.args)
         if self.env_identity is not None:
             head[KEY] = self.env_identity.plain()
+        if self.package is not None:
+            head["package"] = self.package
         pairs = list(zip(self.tasks, self.contents, strict=True))
         return json.dumps({**head, "split": self.split, "tasks": pairs}, indent=1) + "\n"
 
@@ -108,7 +112,8 @@ class Panel:
             plain = json.loads(text)
             version, digest, args_known = plain["schema_version"], plain["hash"], plain.get("args_hash")
             ids, contents = zip(*plain["tasks"], strict=True)
-            panel = cls(plain["env"], plain["split"], ids, contents, plain["args"], EnvIdentity.of(plain))
+            facts = {"env_identity": EnvIdentity.of(plain), "package": plain.get("package")}
+            panel = cls(plain["env"], plain["split"], ids, contents, plain["args"], **facts)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, PanelError):
                 raise

@@ -93,6 +93,11 @@ class GeneratedTasks(LazyTasks):
         return None
 
 
+def task_finder(tasks: Sequence[Task]) -> Callable[[str], Task | None]:
+    """Lookup of tasks by id, which makes no others; None for an id that none has."""
+    return getattr(tasks, "find", None) or {task.id: task for task in tasks}.get
+
+
 def split_of(content: str, shares: Mapping[str, float] | None = None) -> str:
     """The one split that a content hash belongs to, so that generated splits are disjoint by construction.
 

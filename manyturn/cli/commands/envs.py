@@ -10,6 +10,7 @@ from cyclopts import App
 from manyturn.terminal import exit_codes
 from manyturn.terminal.env_args import EnvArgs
 from manyturn.terminal.escape import visible
+from manyturn.terminal.task_words import TaskWords
 
 data_app = App(name="data", help="External data: check and prepare it.")
 panel_app = App(name="panel", help="Fixed lists of tasks on which results are reported.")
@@ -17,9 +18,15 @@ panel_app = App(name="panel", help="Fixed lists of tasks on which results are re
 
 @panel_app.command(name="make")
 def panel_make(
-    env: str, *, split: str = "test", limit: int = 200, out: Path = Path("panel.json"), env_args: EnvArgs = None
+    env: str,
+    *,
+    split: str = "test",
+    limit: int | None = None,
+    tasks: TaskWords = (),
+    out: Path = Path("panel.json"),
+    env_args: EnvArgs = None,
 ) -> None:
-    """Write a panel: the first different problems of a split, pinned by a hash.
+    """Write a panel: the first different problems of a split, or chosen ones, pinned by a hash.
 
     Parameters
     ----------
@@ -28,16 +35,19 @@ def panel_make(
     split
         The split that the tasks are taken from.
     limit
-        Tasks on the panel.
+        Tasks on the panel, at most. Default: 200, or all that --tasks names.
+    tasks
+        Tasks to choose: ids, @FILE of ids, failed:FOLDER for those at which the policy of an evaluation failed, or
+        tag=NAME. Several are put together. Default: the first of the split.
     out
         The file; one that holds another panel is not overwritten.
     env_args
         Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
         --env.args.difficulty hard.
     """
-    from manyturn.api.comparison import make_panel_file
+    from manyturn.api.panel_file import TaskChoice, make_panel_file
 
-    make_panel_file(env, split, limit, out, env_args or {})
+    make_panel_file(env, TaskChoice(split, tasks, limit, usual=200), out, env_args or {})
 
 
 @panel_app.command(name="verify")
@@ -53,7 +63,7 @@ def panel_verify(panel: Path, *, env: str | None = None, env_args: EnvArgs = Non
     env_args
         Arguments of its constructor that a panel's file must not give, such as programs, as a TOML table.
     """
-    from manyturn.api.comparison import verify_panel_file
+    from manyturn.api.panel_file import verify_panel_file
 
     verify_panel_file(panel, env, env_args=env_args)
 

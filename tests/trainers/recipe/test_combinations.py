@@ -79,7 +79,7 @@ def test_a_column_that_nobody_supplies_is_refused(monkeypatch):
 
     monkeypatch.setattr(ADVANTAGES, "_entries", dict(ADVANTAGES._entries))
     ADVANTAGES.register(WishfulConfig)(lambda batch, config: batch.column("foresight"))
-    with pytest.raises(ConfigError, match="wishful needs the unknown column 'foresight'; There are action, belief"):
+    with pytest.raises(ConfigError, match="wishful needs the unknown column 'foresight'; there are action, belief"):
         run(**{"credit.advantage": "wishful"})
     run(**{"credit.advantage": "spo"})
 

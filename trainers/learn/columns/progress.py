@@ -10,6 +10,7 @@ from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, Played
 
 class ProgressColumnConfig(ColumnConfig):
     name: Literal["progress"] = "progress"
+    method = "progress()"
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         if env is None or env.has_progress:

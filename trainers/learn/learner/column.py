@@ -43,6 +43,8 @@ class ColumnConfig(Named):
 
     gives: ClassVar[frozenset[str]] = frozenset()
     """Columns that it supplies; left out: one, of its own name."""
+    method: ClassVar[str | None] = None
+    """Method of the environment that the column is, by which messages name it."""
     hidden: ClassVar["Place | None"] = None
     """Where the reading keeps hidden states for it."""
 
@@ -131,8 +133,9 @@ def refuse_columns(run: Any, env: EnvFacts | None) -> str | None:
         if column not in supplier_of:
             return f"{stage} needs the {unknown('column', column, supplier_of)}"
     for column, stage in needed.items():
-        if reason := _options(supplier_of[column], run).refuse(run, env):
-            return f"{stage} needs the column {column!r}, which {reason}"
+        supplier = _options(supplier_of[column], run)
+        if reason := supplier.refuse(run, env):
+            return f"{stage} needs {supplier.method or f'the column {column!r}'}, which {reason}"
     names = [supplier.name for supplier in run.columns]
     if twice := [name for name in names if names.count(name) > 1]:
         return f"columns names {twice[0]} twice: put its options into one entry"

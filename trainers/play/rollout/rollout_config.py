@@ -7,6 +7,7 @@ from pydantic import Field
 
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
+from manyturn.envs.contract.tasks.task_choice import chosen_tasks
 from manyturn.trainers.credit.stages import ADVANTAGES
 from manyturn.trainers.play.rollout.branching import Branching
 from manyturn.trainers.play.rollout.horizon import Horizon
@@ -69,11 +70,11 @@ class RolloutConfig(Options):
 
 def _refuse_choice(run: Any, env: EnvFacts) -> str | None:
     """Why a curriculum has nothing to choose from, or cannot draw what the first step is to play."""
-    tasks, count = env.tasks("train"), run.rollout.tasks
+    tasks, count = chosen_tasks(run.tasks, "train", env), run.rollout.tasks
     if len(tasks) <= count:
         return (
-            f"curriculum {run.curriculum.name} has no effect: a step plays {count} tasks, and the training split has "
-            f"{len(tasks)}: lower rollout.tasks, or leave the section out"
+            f"curriculum {run.curriculum.name} has no effect: a step plays {count} tasks, and there are "
+            f"{len(tasks)} training tasks: lower rollout.tasks, or leave the section out"
         )
     try:
         CURRICULA.apply_remembering(run.curriculum, {}, TaskPool(tasks, count, run.seed, step=1))

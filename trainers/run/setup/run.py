@@ -19,6 +19,7 @@ from manyturn.agents.play.vocabulary import texts_of
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.options.refusals import refuse_unfit
 from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.contract.tasks.task_choice import chosen_tasks
 from manyturn.envs.hosting.local.seats import Seats
 from manyturn.trainers.learn.learner.learner import Learner, Share
 from manyturn.trainers.learn.learner.learner_config import OFFLOADS_NOTHING
@@ -167,6 +168,8 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         refuse_unfit(config, seats.facts)
         check_tasks(config, seats)
         texts = await _vocabulary(config, seats, log)
+        if config.model.preparation is not None:
+            log({"phase": "notice", "notice": config.model.preparation})
         trainees, roles = list[Trainee](), _roles(config, seats)
         shares: Sequence[Share | None] = [None] * len(roles)
         if meeting is not None:
@@ -182,7 +185,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
             await trainees[-1].engine.ready()
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, window, _MORE_ERRORS)
-        yield Run(config, seats, seats.tasks("train"), tuple(trainees), breaker)
+        yield Run(config, seats, chosen_tasks(config.tasks, "train", seats.facts), tuple(trainees), breaker)
 
 
 def _check_offload(device: torch.device, ranks: int) -> None:

@@ -9,6 +9,7 @@ from manyturn.agents.evaluation.evaluate import NotHeldOut
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.tasks.panel import Panel, make_panel
 from manyturn.envs.contract.tasks.task import LazyTasks, Task
+from manyturn.envs.contract.tasks.task_choice import chosen_tasks
 from manyturn.envs.contract.tasks.task_faults import id_fault
 from manyturn.envs.hosting.local.seats import Seats
 from manyturn.trainers.recipe.config import RunConfig
@@ -29,6 +30,7 @@ def check_tasks(config: RunConfig, seats: Seats) -> None:
     Raises:
         ConfigError: a split is missing or empty, an id names two problems, or validation tasks are training tasks.
         NotHeldOut: tasks of the panel are training tasks.
+        TaskChoiceError: the configuration names training tasks that there are not.
     """
     needed = _needed(config)
     for split, (use, fix) in needed.items():
@@ -39,7 +41,10 @@ def check_tasks(config: RunConfig, seats: Seats) -> None:
             raise ConfigError(
                 f"{seats.facts.name} has no task in its split {split!r}, {use}: tasks({split!r}) is empty"
             )
-    tasks_of = {split: _looked_at(seats.tasks(split), config, split) for split in needed}
+    words = {"train": config.tasks}
+    tasks_of = {
+        split: _looked_at(chosen_tasks(words.get(split), split, seats.facts), config, split) for split in needed
+    }
     if fault := id_fault(tasks_of):
         raise ConfigError(f"{seats.facts.name} has {fault}")
     panel = panel_of(config, seats)
