@@ -22,7 +22,7 @@ from manyturn.agents.model.shard_files import WrittenShards
 from manyturn.envs.hosting.local.watchdog import watchdog
 from manyturn.trainers.learn.ranks.group import RankLost
 from manyturn.trainers.record.checkpoint import Saved, begin_checkpoint, beside, complete_checkpoint, shards_of
-from manyturn.trainers.record.peak_memory import spare_memory
+from manyturn.trainers.record.resource_use import spare_memory
 from manyturn.trainers.record.run_folder import DiskFull, RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.loop.disk_space import checkpoint_bytes

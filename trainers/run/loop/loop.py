@@ -23,7 +23,7 @@ from manyturn.trainers.record.checkpoint import beside, read_state, version_noti
 from manyturn.trainers.record.config_edits import plain
 from manyturn.trainers.record.env_changes import env_changes_at
 from manyturn.trainers.record.metrics import Log
-from manyturn.trainers.record.peak_memory import peak_memory
+from manyturn.trainers.record.resource_use import peak_memory
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.stop_signal import Stopped, Stopping

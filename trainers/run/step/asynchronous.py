@@ -24,9 +24,9 @@ from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.play.order.lengths import counted, mean_length
 from manyturn.trainers.play.order.schedule import EpisodePlace, GroupPlace, Past, Schedule, ScheduleSize
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
+from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
-from manyturn.trainers.record.stopwatch import Stopwatch
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.step.engine_alarm import check_present_version
 from manyturn.trainers.run.step.first_step import check_first_step

@@ -7,9 +7,9 @@ from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.play.rollout.refill import Refill
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
 from manyturn.trainers.play.tasks.pool import CURRICULA, TaskFeedback, TaskPool
+from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
-from manyturn.trainers.record.stopwatch import Stopwatch
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.step.engine_alarm import check_engines
 from manyturn.trainers.run.step.first_step import check_first_step

@@ -1,7 +1,12 @@
-"""Peak memory of this process, and the memory that is still free."""
+"""Time and memory that a run takes.
+
+CPU time stands beside wall time: a machine that others use too stretches the second, and hardly moves the first, so that
+CPU time compares runs of different hours.
+"""
 
 import resource
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -9,6 +14,27 @@ import torch
 from manyturn.agents.engine.device_memory import main_memory
 
 _STATUS = Path("/proc/self/status")
+
+
+class Stopwatch:
+    """Runs from when it is made."""
+
+    def __init__(self) -> None:
+        self._began = self._now()
+
+    def lap(self, name: str) -> dict[str, float]:
+        """Seconds since it was made or last asked, as metrics ``NAME_seconds`` and ``NAME_cpu_seconds``.
+
+        Seconds of the processor are those of this process, all its threads together.
+        """
+        now, began = self._now(), self._began
+        self._began = now
+        wall, cpu = (round(after - before, 3) for after, before in zip(now, began, strict=True))
+        return {f"{name}_seconds": wall, f"{name}_cpu_seconds": cpu}
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        return time.monotonic(), time.process_time()
 
 
 def peak_memory() -> dict[str, float]:
