@@ -1,6 +1,6 @@
 """Time and memory that a run takes.
 
-CPU time stands beside wall time: a machine that others use too stretches the second, and hardly moves the first, so that
+CPU time stands beside wall time: a machine that others use too stretches wall time and hardly moves CPU time, so that
 CPU time compares runs of different hours.
 """
 
