@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import errno
-import importlib.metadata
 import linecache
 import os
 import re
@@ -17,8 +16,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self, TypeVar
 
-from manyturn.envs.contract.place import is_of_file, place_in, place_of
-from manyturn.envs.contract.plugins import PluginWarning
+from manyturn.envs.contract.env.error_location import is_of_file, place_in, place_of
+from manyturn.envs.contract.options.plugins import PluginWarning, extra_with
 from manyturn.envs.hosting.local.watchdog import Interrupted, arm, watchdog
 from manyturn.terminal.escape import visible
 
@@ -212,13 +211,7 @@ def _extra(error: BaseException) -> str | None:
     """The extra of manyturn that brings the package that could not be imported."""
     if not isinstance(error, ModuleNotFoundError) or error.name is None or _place_in_file(error):
         return None
-    package = re.escape(error.name.partition(".")[0])
-    try:
-        requires = importlib.metadata.requires("manyturn") or []
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    matches = (re.match(rf"{package}\b.*;.*extra\s*==\s*['\"]([\w-]+)['\"]", need) for need in requires)
-    return next((match[1] for match in matches if match), None)
+    return extra_with(error.name)
 
 
 def _place_in_file(error: BaseException) -> str | None:

@@ -167,8 +167,8 @@ def check(env: str, *, env_args: EnvArgs = None, samples: int = 20, timeout: flo
 
     Tasks, spaces, determinism, rewards, success, lengths, speed.
 
-    Each line is printed as soon as it is known; a warning does not fail. The environment runs in a process of its own:
-    one that hangs or ends the process is a finding like any other.
+    Each line is printed as soon as it is known; a warning does not fail, and what cannot be made ends with exit code 2.
+    The environment runs in a process of its own: one that hangs or ends the process is a finding like any other.
 
     Parameters
     ----------
@@ -184,8 +184,9 @@ def check(env: str, *, env_args: EnvArgs = None, samples: int = 20, timeout: flo
     """
     from manyturn.cli.check_lines import print_check
 
-    if not print_check(env, env_args or {}, samples, timeout):
-        sys.exit(1)
+    report = print_check(env, env_args or {}, samples, timeout)
+    if not report.passed:
+        sys.exit(exit_codes.UNFORESEEN if report.is_made else exit_codes.BAD_INPUT)
 
 
 def _list_envs() -> None:
@@ -193,7 +194,7 @@ def _list_envs() -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
-    from manyturn.envs.contract.environments import env_ids
+    from manyturn.envs.contract.registration.environments import env_ids
     from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
     # An id is there to be copied: the other columns make room for it.
@@ -214,7 +215,7 @@ def _list_envs() -> None:
 
 def _pages(names: tuple[str, ...], env_args: EnvArgs, cards: bool) -> None:
     from manyturn.cli.pages.env_pages import page
-    from manyturn.envs.contract.environments import env_ids
+    from manyturn.envs.contract.registration.environments import env_ids
 
     if env_args or cards:
         raise ValueError("--markdown prints what is written of an environment: leave out --long, --json and --env.args")
@@ -236,7 +237,7 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
     from rich.console import Console
 
     from manyturn.cli.pages.cards import card, print_card
-    from manyturn.envs.contract.environments import env_ids
+    from manyturn.envs.contract.registration.environments import env_ids
 
     if env_args and not names:
         raise ValueError("--env.args needs an environment that they are for: name it, such as manyturn/Maze-v0")

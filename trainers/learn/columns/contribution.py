@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
 from manyturn.trainers.credit.rewards.spa import WEIGHT
 from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig

@@ -14,9 +14,9 @@ import numpy as np
 
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.role_views import role_views
+from manyturn.envs.contract.env.roles import own_parts
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.role_parts import own_parts
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
 from manyturn.trainers.learn.heads.head_config import ExplorationConfig, ProgressHeadConfig
 from manyturn.trainers.learn.heads.heads import explained
