@@ -49,9 +49,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.env.turn import OUTCOME
 from manyturn.envs.contract.options.options import OnlyWith
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.episode_sums import episode_sum_K, last_K
 from manyturn.trainers.credit.batch.reward_parts import part_K, with_part
 from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
