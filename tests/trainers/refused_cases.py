@@ -282,11 +282,6 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"progress": {"trust": "full"}},
     ),
     (
-        {"credit.rewards": [{"name": "spa", "beta": 2.0}], "progress": {}},
-        "beta = 2 would pay more for understood actions than for the outcome: give 1 or less",
-        {"credit.rewards": [{"name": "spa", "beta": 1.0}]},
-    ),
-    (
         {"rollout.horizon": {"first": 4, "by": 2, "every": 10, "last": 12}, "steps": 10},
         "every = 10 is never reached in 10 steps, .* lower it, or set rollout.max_turns",
         {"steps": 11},

@@ -117,12 +117,12 @@ class SpaConfig(StageConfig):
 def spa(batch: TurnBatch, config: SpaConfig) -> TurnBatch:
     """Pay the outcome out.
 
-    >>> columns = {"contribution": [[0.25, 0.5]]}
+    >>> columns = {"contribution": [[0.25, 0.25]]}
     >>> batch = TurnBatch.from_episodes([[0, 1]], groups=[0], understood=[[False, True]], columns=columns)
     >>> spa(batch, SpaConfig()).reward_K
-    array([0.25, 0.75])
-    >>> spa(batch, SpaConfig(completeness="none", wage="by_turn")).reward_K
     array([0.25, 1.  ])
+    >>> spa(batch, SpaConfig(completeness="none", wage="by_turn")).reward_K
+    array([0.25, 0.75])
     """
     outcome_K = part_K(batch, OUTCOME)
     ended_K, return_K = last_K(batch), episode_sum_K(batch, outcome_K)
