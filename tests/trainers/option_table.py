@@ -47,10 +47,10 @@ class Unchanged(Case):
 
 GIGPO: World = {"credit.advantage": "gigpo"}
 CRITIC: World = {"value": {"lr": 0.1}}
-ESTIMATOR: World = {"progress": {"lr": 0.1}}
+ESTIMATOR: World = {"progress": {"lr": 0.1, "trust": "full"}}
 OWN_CRITIC: World = {"value": {"body": "own", "lr": UNSET, "clip": UNSET}}
 EXPLORES = {"episodes": 16, "passes": 2}
-EXPLORER = {"body": "own", "lr": UNSET}
+EXPLORER = {"body": "own", "lr": UNSET, "trust": "full"}
 EXPLORING: World = {"progress": {**EXPLORER, "exploration": EXPLORES}}
 LEARNT: World = {"model": {**TINY}, "warmup": {**TEACHING, "max_updates": 6, "check_every": 6, "until_success": 0.0}}
 TWELVE: World = {"env.args": {"copies": 1}, "rollout.tasks": 8}  # of 12 tasks, so that they come again
@@ -208,7 +208,9 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.rewards=spa.form": Matters("released", needs={"progress": None}),
     "credit.rewards=spa.alpha": Matters(9.0),
     "credit.rewards=spa.beta": Matters(0.1),
-    "credit.rewards=spa.completeness": Matters("residual_to_last"),
+    "credit.rewards=spa.wage": Matters("by_turn"),
+    "credit.rewards=spa.span": Matters(4.0),
+    "credit.rewards=spa.completeness": Matters("none"),
     "credit.rewards=tiers": Matters(),
     "credit.rewards=tiers.tiers": Matters([[0.5, 0.9], [1.0, 1.0]]),
     "credit.rewards=tiers.alpha": Matters(0.9),
@@ -382,10 +384,18 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "value.own.lr": Matters(1e-3, OWN_CRITIC),
     "value.own.hidden": Matters(8, OWN_CRITIC),
     "value.own.clip": Matters(0.01, {**OWN_CRITIC, "learner.epochs": 3}),
-    "progress": Matters({"lr": 0.1}, {**GIGPO, "credit.rewards=spa": {}}, first={"fit": "least_squares"}),
+    "progress": Matters(
+        {"lr": 0.1, "trust": "full"},
+        {**GIGPO, "credit.rewards=spa": {}},
+        first={"fit": "least_squares", "trust": "full"},
+    ),
     "progress.fit": Matters("gradient", {"progress": {"lr": UNSET}}, first="least_squares"),
     "progress.lr": Matters(1e-3),
     "progress.body": Matters("own", {"progress": {"lr": UNSET}}, needs={"progress": {"exploration": EXPLORES}}),
+    "progress.trust": Matters("explained"),
+    "progress.least_explained": Matters(0.999, {"progress": {"trust": "explained"}}),
+    "progress.exploration.target": Matters("sum", EXPLORING),
+    "progress.exploration.unexplained": Unchanged("stop", why="it ends a run, or nothing"),
     "progress.exploration.episodes": Matters(32, EXPLORING),
     "progress.exploration.held_out": Matters(0.5, EXPLORING),
     "progress.exploration.trains": Matters("layers", EXPLORING),

@@ -277,6 +277,11 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"progress": {"body": "own", "exploration": {"episodes": 16}}},
     ),
     (
+        {"credit.rewards": [{"name": "spa", "completeness": "none"}], "progress": {}},
+        r"pays only what the estimator predicts, which progress\.trust = 'explained' may weigh by 0: set",
+        {"progress": {"trust": "full"}},
+    ),
+    (
         {"rollout.horizon": {"first": 4, "by": 2, "every": 10, "last": 12}, "steps": 10},
         "every = 10 is never reached in 10 steps, .* lower it, or set rollout.max_turns",
         {"steps": 11},

@@ -100,15 +100,16 @@ METRICS: dict[str, str] = {
     "value_loss": "Loss of the critic: half the mean squared error, with PPO's clip.",
     "value_clip_fraction": "Share of tokens at which that clip was active.",
     "value_explained": "Share of the variance of the critic's targets that its values before the updates explain.",
-    "contribution_error": "SPA: mean over episodes of the distance between the outcome and the sum of what its turns "
-    "were credited with, before the last turn gets the rest.",
-    "estimate_error": "SPA, exploration: mean squared difference between an episode's outcome and its estimate, which "
-    "is the sum of its turns' contributions, on tasks that are held out.",
+    "contribution_error": "SPA: mean over episodes of the distance between the outcome and its estimate.",
+    "contribution_explained": "SPA: share of the variance of the step's outcomes that the estimate explains, which has "
+    "not learnt from them; where they are equal, that of the step before.",
+    "contribution_weight": "SPA: weight of the contributions: that share, 0 below progress.least_explained.",
+    "estimate_error": "SPA, exploration: mean squared difference between an episode's outcome and its estimate, on "
+    "tasks that are held out. The estimate is the outcome expected before the last reply, or the sum of contributions.",
     "estimate_explained": "SPA, exploration: share of the outcome's variance on held-out tasks that the estimate "
     "explains; at 0 or below, it has learnt nothing that holds for other tasks.",
-    "progress_loss": "SPA: mean squared difference between the sum of an episode's estimated contributions and its "
-    "outcome, in a step or a pass of the estimator's training; the share of the outcome's variance that it leaves is "
-    "what contributions do not account for yet.",
+    "progress_loss": "SPA: mean squared difference between an episode's outcome and its estimate in a step, or the "
+    "loss of a pass of the estimator's training.",
     # --- asynchronous order
     "staleness": "Mean over the step's episodes of how many steps lie between the weights that each began with and "
     "those that learn from it.",

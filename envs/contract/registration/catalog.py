@@ -35,6 +35,7 @@ def register_all() -> None:
     register("manyturn/Search-v0", "manyturn.envs.search.env:Search")
     register("manyturn/Code-v0", "manyturn.envs.code.env:Code")
     register("manyturn/PivotOne-v0", "manyturn.envs.pivot.one:PivotOne")
+    register("manyturn/PivotSign-v0", "manyturn.envs.pivot.sign:PivotSign")
     register("manyturn/PivotPair-v0", "manyturn.envs.pivot.pair:PivotPair")
     register("manyturn/PivotRepair-v0", "manyturn.envs.pivot.repair:PivotRepair")
     register("manyturn/PivotDelay-v0", "manyturn.envs.pivot.delay:PivotDelay")

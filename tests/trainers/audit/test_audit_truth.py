@@ -7,7 +7,7 @@ import manyturn as mt
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.credit.audit.scores import Scorer
 
-WORLDS = ("One", "Pair", "Repair", "Delay", "Luck")
+WORLDS = ("One", "Sign", "Pair", "Repair", "Delay", "Luck")
 
 
 def closed_form(audit, env, noise):

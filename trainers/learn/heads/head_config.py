@@ -27,6 +27,9 @@ class OwnCriticConfig(Options):
 class ExplorationConfig(Options):
     """Training of an estimator before reinforcement: the warmed-up policy explores, and the outcomes are learnt."""
 
+    target: Literal["states", "sum"] = "states"
+    """Prediction that learns the outcome: that of the state before each reply, so that a turn contributes what it
+    changes, or the sum of an episode's contributions, as published."""
     episodes: int = Field(default=512, ge=2)
     """Episodes of exploration, in groups as steps have them. They count in the run's budget."""
     held_out: float = Field(default=0.2, gt=0, lt=1)
@@ -44,6 +47,9 @@ class ExplorationConfig(Options):
     """Most passes over the episodes. The weights with the least held-out error are kept."""
     patience: int = Field(default=4, ge=1)
     """Passes without a smaller held-out error after which it ends."""
+    unexplained: Literal["go_on", "stop"] = "go_on"
+    """End of an exploration after which the estimate explains less than ``progress.least_explained``: the run goes on
+    and pays the outcome at the last turn until it explains more, or it stops."""
 
 
 class HeadConfig(Options):
@@ -85,6 +91,11 @@ class ProgressHeadConfig(HeadConfig):
     With a body of its own it is trained on exploration before reinforcement, and then fixed.
     """
 
+    trust: Literal["explained", "full"] = "explained"
+    """Contributions as the share of the outcome's variance that they explain in the step scales them, or as they are
+    predicted."""
+    least_explained: float = Field(default=0.1, ge=0, lt=1)
+    """Share below which they count as 0 with trust = "explained"."""
     exploration: Annotated[ExplorationConfig, _OWN] = ExplorationConfig()
     """How an estimator with a body of its own is trained."""
 

@@ -17,7 +17,7 @@ import torch
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.model.shard_files import WrittenShards
 from manyturn.trainers.learn.heads.head_config import HeadConfig
-from manyturn.trainers.learn.heads.heads import NO_TARGETS, HeadTargets, LearnerHead, head_tensors
+from manyturn.trainers.learn.heads.heads import NO_TARGETS, HeadTargets, LearnerHead, ProgressHead, head_tensors
 from manyturn.trainers.learn.heads.own_body import OwnBody
 from manyturn.trainers.learn.heads.own_heads import FixedEstimator
 from manyturn.trainers.learn.learner.head_choice import head_of
@@ -116,6 +116,11 @@ class Learner:
     def estimator(self) -> FixedEstimator | None:
         """The head that is trained on exploration before reinforcement, if there is one."""
         return next((head for head in self.heads if isinstance(head, FixedEstimator)), None)
+
+    @property
+    def progress(self) -> FixedEstimator | ProgressHead | None:
+        """The progress estimator, if there is one."""
+        return next((head for head in self.heads if isinstance(head, FixedEstimator | ProgressHead)), None)
 
     def read(self, samples: Sequence[Sample], places: Collection[Place] = ()) -> StepReading:
         """Read the samples of a step with policy, heads and reference, before its updates.

@@ -18,7 +18,7 @@ from manyturn.envs.contract.env.roles import own_parts
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
-from manyturn.trainers.learn.heads.head_config import ExplorationConfig
+from manyturn.trainers.learn.heads.head_config import ExplorationConfig, ProgressHeadConfig
 from manyturn.trainers.learn.heads.heads import explained
 from manyturn.trainers.learn.heads.own_heads import FixedEstimator
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
@@ -48,7 +48,7 @@ async def explore(run: Run, state: State, folder: RunFolder, log: Log, note: Cal
         note: takes what else there is to say.
 
     Raises:
-        LearningFailed: the outcomes have nothing to teach.
+        LearningFailed: the outcomes have nothing to teach, or have taught too little where that is to stop the run.
     """
     assert run.config.progress is not None, "exploration is due where an estimator waits"
     config = run.config.progress.exploration
@@ -59,17 +59,27 @@ async def explore(run: Run, state: State, folder: RunFolder, log: Log, note: Cal
     for trainee in run.trainees:
         estimate = await _train(run, trainee, _Outcomes.of(run, trainee, episodes, held), log)
         figures |= trainee.labelled(estimate)
-        if (share := estimate["estimate_explained"]) is None or share <= 0:
-            note(
-                f"the estimator explains nothing of the outcome on the {len(held)} held-out tasks of exploration, and "
-                "credits turns with noise: raise progress.exploration.episodes, or set progress.body = 'policy', which "
-                "learns along"
-            )
+        share, least = estimate["estimate_explained"], run.config.progress.least_explained
+        if share is None or share < least or share <= 0:
+            _refuse(run.config.progress, 0.0 if share is None else share, len(held), note)
     begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
     turns, tokens = sum(len(episode.turns) for episode in episodes), drawn_tokens(episodes, begun)
     state.seen |= {task.content for task in tasks}
     state.count(len(episodes), turns, tokens)
     state.explored = {"episodes": len(episodes), "turns": turns, "tokens": tokens, **figures}
+
+
+def _refuse(config: ProgressHeadConfig, share: float, held: int, note: Callable[[str], None]) -> None:
+    """Say that an estimate explains too little, or stop the run, as the options have it."""
+    fault = (
+        f"the estimator explains {share:.0%} of the outcome's variance on the {held} held-out tasks of exploration, "
+        f"less than progress.least_explained = {config.least_explained:g}"
+    )
+    fix = "raise progress.exploration.episodes, or take a method that needs no estimator"
+    if config.exploration.unexplained == "stop":
+        raise LearningFailed(f"{fault}: {fix}")
+    paid = "turns are credited with what it predicts" if config.trust == "full" else "the last turn earns the outcome"
+    note(f"{fault}, and {paid}: {fix}")
 
 
 def _tasks(run: Run, config: ExplorationConfig) -> list[Task]:
@@ -145,7 +155,7 @@ async def _train(run: Run, trainee: Trainee, data: _Outcomes, log: Log) -> dict[
     """Pass over what is not held out, until the held-out error falls no more; the best weights are kept."""
     estimator, norm = trainee.learner.estimator, run.config.learner.max_grad_norm
     assert estimator is not None, "exploration is due where an estimator waits"
-    config, updates, best, since = estimator.config, 0, dict[str, Any](), 0
+    config, updates, best, since = estimator.config.exploration, 0, dict[str, Any](), 0
     best_tensors = estimator.fit.tensors()
     learnt = np.flatnonzero(~data.held_E)
     for number in range(config.passes):

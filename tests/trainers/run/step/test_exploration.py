@@ -19,7 +19,7 @@ from manyturn.trainers.run.loop.loop import train
 
 CHANCES = {"id": f"{Path(__file__).parents[2] / 'chances.py'}:Chances"}
 EPISODES, STEPS, A_STEP = 36, 2, 9
-EXPLORING = {"body": "own", "exploration": {"episodes": EPISODES, "passes": 3, "hidden": 8}}
+EXPLORING = {"body": "own", "trust": "full", "exploration": {"episodes": EPISODES, "passes": 3, "hidden": 8}}
 
 
 def config(progress: dict[str, Any] = EXPLORING, **changes: Any) -> RunConfig:
@@ -106,7 +106,7 @@ def test_the_estimator_is_trained_before_the_first_step_and_fixed_then(calm):
 
 
 def test_an_estimator_of_its_own_gives_other_weights_than_one_that_learns_along(calm, tmp_path):
-    along = asyncio.run(train(config({"fit": "least_squares"}), tmp_path / "run"))
+    along = asyncio.run(train(config({"fit": "least_squares", "trust": "full"}), tmp_path / "run"))
     assert along["weights"] != calm[1]["weights"] and "exploration" not in along
     assert along["played"]["episodes"] == STEPS * A_STEP
 
