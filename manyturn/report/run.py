@@ -10,7 +10,7 @@ from manyturn.report.head import Head, Plain, ReportError, ends, figure, number,
 from manyturn.trainers.recipe.config import read_toml
 from manyturn.trainers.record.run_folder import RunFolderError, read_metrics
 
-_PHASES = ("demonstrations", "imitation", "warmup", "exploration", "estimator", "train", "validation")
+_PHASES = ("demonstrations", "imitation", "warmup", "exploration", "estimator", "critic", "train", "validation")
 # Title, unit, whether it is a share, and the metrics that are drawn together.
 _CURVES = (
     ("Return", "mean of an episode", False, {"return": "return"}),
@@ -215,6 +215,7 @@ def _before(lines: Mapping[str, Sequence[Plain]]) -> Iterator[Plain]:
     """Section of the warm-up."""
     yield from _warmup(lines["warmup"])
     yield from _estimator(lines["estimator"])
+    yield from _critic(lines["critic"])
 
 
 def _estimator(lines: Sequence[Plain]) -> Iterator[Plain]:
@@ -226,6 +227,13 @@ def _estimator(lines: Sequence[Plain]) -> Iterator[Plain]:
     ]
     if series:
         yield _curve("Estimate of the outcome, before the first step", "squared error", False, series, "update")
+
+
+def _critic(lines: Sequence[Plain]) -> Iterator[Plain]:
+    """Quality of a critic that is trained before the first step."""
+    series = [_series(owner or "critic", lines, own, "updates") for owner, own in _keys(lines, "value_explained")]
+    if series:
+        yield _curve("Returns that the critic explains, before the first step", "share", True, series, "pass")
 
 
 def _held_out(summary: Plain) -> list[Plain]:

@@ -34,6 +34,7 @@ _SHOWN = {
     "warmup_left_seconds": "at most {:.0f} s left",
     "estimate_error": "missed {:.3f}",
     "estimate_explained": "explained {:.0%}",
+    "value_explained": "critic explained {:.0%}",
 }
 _HEADS = {
     "vocabulary": "words of task {tasks} of {planned}",
@@ -42,6 +43,7 @@ _HEADS = {
     "warmup": "warm-up {updates:5d}",
     "exploration": "explore {played_episodes:5d}",
     "estimator": "estimate {updates:4d}",
+    "critic": "critic {updates:6d}",
     "train": "step {step:8d}",
     "validation": "valid {step:7d}",
 }

@@ -38,6 +38,25 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"rollout": {"group": 4}},
     ),
     (
+        {
+            "credit": {"advantage": "gae", "rewards": ["spa"]},
+            "value": {"pretraining": {}},
+            "progress": {"body": "own"},
+        },
+        "value.pretraining learns what an estimator pays, .* leave value.pretraining out",
+        {"progress": {"body": "policy"}},
+    ),
+    (
+        {"credit.advantage": "gae", "value": {"pretraining": {"episodes": 4}}},
+        r"value\.pretraining\.episodes = 4 are less than a group of 8: give 8 or more",
+        {"value": {"pretraining": {"episodes": 8}}},
+    ),
+    (
+        {"rollout": {"tasks": 1, "spread_share": 0.5}},
+        r"rollout\.spread_share = 0\.5 ranks a step's groups .*: raise rollout\.tasks and rollout\.group",
+        {"rollout": {"tasks": 2, "spread_share": 0.5}},
+    ),
+    (
         {"credit.advantage": "gae", "value": {}, "credit.modulation": ["empg"]},
         "empg weighs turns, but gae gives credit to tokens: take an advantage of turns .*, turn_gae.* out",
         {"credit.advantage": "turn_gae"},

@@ -16,8 +16,8 @@ METRICS: dict[str, str] = {
     # --- where we are
     "step": "Reinforcement-learning step, from 1. Step 0 is the warmed-up policy.",
     "phase": "'demonstrations' once they are there, 'imitation' for the first update of the warm-up, 'warmup' for a "
-    "measurement during it, 'exploration' for what is played before the first step so that an estimator can learn from "
-    "it, 'estimator' for a pass of that, 'train' for a step, 'validation' for an evaluation.",
+    "measurement during it, 'exploration' for what is played before the first step so that an estimator or a critic "
+    "can learn from it, 'estimator' and 'critic' for a pass of that, 'train' for a step, 'validation' for an evaluation.",
     "seconds": "Wall-clock seconds since this process began the run or resumed it.",
     "version": "Policy version: updates applied to the weights when the line was written.",
     # --- what the policy did
@@ -49,6 +49,7 @@ METRICS: dict[str, str] = {
     "belief_seconds": "IGPO: seconds of asking for those probabilities.",
     "tool_calls": "Mean number of an episode's tool calls that can be read, of those tools that [[columns]] names.",
     "drift": "SPO: mean |change of a token's log-probability| since their last visit, over turns of tasks seen before.",
+    "least_spread": "Least standard deviation of returns of the groups that rollout.spread_share keeps.",
     "rounds": "Rounds of play in the step.",
     "no_signal": "Why the step taught nothing: every advantage or the gradient was 0; only in those steps.",
     "singleton_anchors": "Share of turns whose anchor group has no other member, so that step-level credit is 0.",

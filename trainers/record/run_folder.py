@@ -21,7 +21,7 @@ from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig, parse_config, read_toml, to_toml
 from manyturn.trainers.record.metrics import checked
 
-_EXPLORATION = ("exploration", "estimator")  # phases of metrics
+_EXPLORATION = ("exploration", "estimator", "critic")  # phases of metrics
 _TABLES = ("episodes", "turns")
 _LEDGERS = "ledgers"
 _FOLDERS = (*_TABLES, "journal", "checkpoints", ".")  # a folder comes after those in it

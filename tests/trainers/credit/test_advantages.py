@@ -23,6 +23,7 @@ GAE = [
     {"name": "gae", "gamma": 0.9, "lam": 0.8},
     {"name": "turn_gae", "bootstrap": True},
     {"name": "bilevel_gae", "gamma": 0.9, "lam": 0.8, "bootstrap": True},
+    {"name": "dual_gae", "gamma": 0.9, "lam": 0.8, "critic_lam": 1.0, "bootstrap": True},
 ]
 TOKENS = [*GAE, {"name": "reinforce_pp", "gamma": 0.9}]
 SPO = {"name": "spo", "low": -100.0, "high": 100.0}
@@ -477,3 +478,23 @@ def test_places_of_tokens_count_up_inside_each_episode_in_time_order(large):
 
 
 # --- MT-GRPO where episodes have unequal lengths
+
+
+@quick
+@given(batch=batches(unscorable=True), seed=st.integers(0, 99))
+def test_dual_discounts_that_are_equal_are_one_and_replies_of_one_token_are_turns(batch, seed):
+    values = np.random.default_rng(seed).normal(size=int(batch.tokens_K.sum()))
+    batch = replace(batch, token_columns={"value": values})
+    one = {"gamma": 0.9, "lam": 0.8}
+    dual, plain = (
+        run(batch, {"advantage": {"name": "dual_gae", **one, "gamma_turn": 0.9, "lam_turn": 0.8}}),
+        run(batch, {"advantage": {"name": "gae", **one}}),
+    )
+    np.testing.assert_allclose(dual.token_T, plain.token_T, atol=1e-9)
+    np.testing.assert_allclose(dual.targets_T, plain.targets_T, atol=1e-9)
+    short = replace(
+        batch, tokens_K=np.ones_like(batch.tokens_K), token_columns={"value": np.resize(values, len(batch.turn_K))}
+    )
+    turns = run(short, {"advantage": {"name": "turn_gae", "gamma": 0.9, "lam": 0.8}})
+    dual = run(short, {"advantage": {"name": "dual_gae", "gamma": 0.1, "lam": 0.1, "gamma_turn": 0.9, "lam_turn": 0.8}})
+    np.testing.assert_allclose(dual.advantage_K, turns.advantage_K, atol=1e-9)

@@ -61,7 +61,7 @@ def test_another_turn_that_earns_something_is_worth_taking_and_one_that_costs_is
 
 def test_all_methods_that_separate_turns_are_tried():
     assert {method["name"] for method in METHODS} == {
-        *("bilevel_gae", "g2po", "gae", "gigpo", "hgpo", "igpo", "mt_grpo", "reinforce_pp", "rtmc"),
+        *("bilevel_gae", "dual_gae", "g2po", "gae", "gigpo", "hgpo", "igpo", "mt_grpo", "reinforce_pp", "rtmc"),
         *("situation_gae", "turn_gae"),
     }
 

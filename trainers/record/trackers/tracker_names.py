@@ -10,7 +10,7 @@ PHASES = {"train": "train", "validation": "eval"}  # other phases keep their nam
 KNOWN_AS = {"return": "reward", "lr": "learning_rate", "approx_kl": "kl"}
 TIMES = {"rollout_seconds": "timing_s/gen", "learn_seconds": "timing_s/update"}
 _PLACES = ("phase", "step", "seconds")
-_BY_UPDATES = ("demonstrations", "imitation", "warmup", "estimator")
+_BY_UPDATES = ("demonstrations", "imitation", "warmup", "estimator", "critic")
 
 
 def place(line: Mapping[str, Any]) -> int:

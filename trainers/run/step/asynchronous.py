@@ -24,6 +24,7 @@ from manyturn.envs.contract.task import Task
 from manyturn.trainers.play.order.lengths import counted, mean_length
 from manyturn.trainers.play.order.schedule import EpisodePlace, GroupPlace, Past, Schedule, ScheduleSize
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
+from manyturn.trainers.play.rollout.spread_filter import filtered
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.stopwatch import Stopwatch
@@ -110,7 +111,9 @@ class Ahead:
         choice = self._schedule.learn()
         episodes, drawn = self._episodes(choice.learnt), [state.drawn[s - first][n] for s, n in choice.learnt]
         numbers = {run.train[number].id: number for number in drawn}
-        lesson = Lesson(step, episodes, [True] * len(episodes), numbers, {episode.key: None for episode in episodes})
+        is_kept, spread = filtered(episodes, [True] * len(episodes), run.roles, run.config.rollout.spread_share)
+        begun = {episode.key: None for episode in episodes}
+        lesson = Lesson(step, episodes, is_kept, numbers, begun, figures=spread)
         memory = state.memory
 
         def update() -> Any:
