@@ -31,7 +31,7 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "icepop": COARSE,
     "scaling-inter": {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}},
     "arpo": {"rollout.branching": {"initial": 2}},
-    "verlog": {"value": {"pretraining": {"episodes": 16, "passes": 1}}},
+    "verlog": {"value": {"pretraining": {"episodes": 16, "passes": 1}}, "objective": {"kl": {"coef": 0.1}}},
     "aepo-arbitrary": {"rollout.tempering": {"target": 9.0}},
     "bpo": {"rollout.branching": {"initial": 2}},
     "dapo": {"credit.rewards=overlong": {"buffer_share": 1.0}, "rollout.group": 2, "rollout.tasks": 8},

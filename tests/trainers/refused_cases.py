@@ -57,6 +57,16 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"rollout": {"tasks": 2, "spread_share": 0.5}},
     ),
     (
+        {"credit": {"advantage": "grpo", "rewards": ["opsd"]}},
+        "grpo compares full returns, where opsd pays turns: take .*, or the modulation agentopsd",
+        {"credit.advantage": "gigpo"},
+    ),
+    (
+        {"credit.modulation": ["agentopsd"], "rollout": {"group": 4, "branching": {"initial": 2}}},
+        "asks a teacher about what the policy draws, and rollout.branching .*: leave one of them out",
+        {"rollout": {"group": 4, "branching": None}},
+    ),
+    (
         {"credit.advantage": "gae", "value": {}, "credit.modulation": ["empg"]},
         "empg weighs turns, but gae gives credit to tokens: take an advantage of turns .*, turn_gae.* out",
         {"credit.advantage": "turn_gae"},

@@ -15,6 +15,20 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": GUESS},
     ),
     (
+        {"env.id": CALENDAR, "credit.modulation": ["agentopsd"]},
+        r"agentopsd needs the column 'teacher', which .*Calendar has no expert: override expert\(\) .*advice = \"answer\"",
+        {"env.id": GUESS},
+    ),
+    (
+        {
+            "env.id": DOORS,
+            "credit": {"advantage": "gigpo", "rewards": ["opsd"]},
+            "columns": [{"name": "teacher", "advice": "answer"}],
+        },
+        r"opsd needs the column 'teacher', which .*Doors has no answer: override answer\(\) .*advice = \"expert\"",
+        {"columns": [{"name": "teacher"}]},
+    ),
+    (
         {"env.id": CALENDAR, "credit.rewards": ["tiers"]},
         r"tiers needs the column 'progress', which .*appointments.py:Calendar does not provide: override progress\(\)",
         {"env.id": GUESS},

@@ -17,7 +17,8 @@ METRICS: dict[str, str] = {
     "step": "Reinforcement-learning step, from 1. Step 0 is the warmed-up policy.",
     "phase": "'demonstrations' once they are there, 'imitation' for the first update of the warm-up, 'warmup' for a "
     "measurement during it, 'exploration' for what is played before the first step so that an estimator or a critic "
-    "can learn from it, 'estimator' and 'critic' for a pass of that, 'train' for a step, 'validation' for an evaluation.",
+    "can learn from it, 'estimator' and 'critic' for a pass of that, 'train' for a step, 'validation' for an "
+    "evaluation.",
     "seconds": "Wall-clock seconds since this process began the run or resumed it.",
     "version": "Policy version: updates applied to the weights when the line was written.",
     # --- what the policy did
@@ -59,6 +60,7 @@ METRICS: dict[str, str] = {
     "actions_compared": "Share of turns in situations in which the group took more than one action.",
     "compared_draws": "Share of drawn turns that have siblings: other draws from the same past.",
     "repeated_turns": "Share of turns that a branch repeats and another member drew.",
+    "teacher_gap": "Mean of what advice in the prompt adds to the log-probability of a reply token.",
     "drawn_entropy": "Mean entropy of the tokens drawn at the run's temperature, in nats.",
     "tempered_temperature": "Temperature that tempered members were drawn at.",
     "tempered_learnt": "Share of tempered episodes that are learnt from.",

@@ -50,6 +50,7 @@ TITLES = {
     "2511.20347": "Soft Adaptive Policy Optimization",
     "2512.17008": "Turn-PPO",
     "2601.22491": "Sweet Spot Learning",
+    "2608.05987": "AgentOPSD: Recursive Self-Distillation for Agentic Reinforcement Learning",
     "OpenReview U3yTQonq10": "Verlog: A Multi-turn RL Framework for LLM Agents",
     "2602.22817": "Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",
     "2604.11037": "RTMC: Step-Level Credit Assignment via Rollout Trees",

@@ -102,7 +102,7 @@ def suppliers(run: Any, env: EnvFacts) -> list[ColumnConfig]:
     """
     columns = run.credit.needs | run.credit.uses
     supplier_of = _names(columns)
-    options = [_options(name, run) for name in dict.fromkeys(supplier_of[column] for column in sorted(columns))]
+    options = [options_of(name, run) for name in dict.fromkeys(supplier_of[column] for column in sorted(columns))]
     return [supplier for supplier in options if supplier.refuse(run, env) is None]
 
 
@@ -131,7 +131,7 @@ def refuse_columns(run: Any, env: EnvFacts | None) -> str | None:
         if column not in supplier_of:
             return f"{stage} needs the {unknown('column', column, supplier_of)}"
     for column, stage in needed.items():
-        if reason := _options(supplier_of[column], run).refuse(run, env):
+        if reason := options_of(supplier_of[column], run).refuse(run, env):
             return f"{stage} needs the column {column!r}, which {reason}"
     names = [supplier.name for supplier in run.columns]
     if twice := [name for name in names if names.count(name) > 1]:
@@ -170,6 +170,6 @@ def _config_type(name: str) -> type[ColumnConfig]:
     return config_type
 
 
-def _options(name: str, run: Any) -> ColumnConfig:
+def options_of(name: str, run: Any) -> ColumnConfig:
     """A supplier's options: the run's own, or the defaults."""
     return next((options for options in run.columns if options.name == name), None) or COLUMNS.parse(name)

@@ -45,7 +45,7 @@ class Ahead:
     def __init__(self, run: Run, state: State, folder: RunFolder):
         rollout, order = run.config.rollout, run.config.order
         self._run, self._state, self._folder = run, state, folder
-        self._count, self._policy = rollout.tasks * rollout.group, run.policy()
+        self._count, self._policy = rollout.tasks * rollout.group, run.advised()
         self._allowed = max(1, int(run.patience.error_share * self._count))
         self._plans = dict[int, list[tuple[Task, EpisodeKey]]]()
         self._played = dict[int, dict[int, Episode]]()

@@ -1,4 +1,4 @@
-"""Exploration before the first step that is left out or lost in a kill, or after which what it trains moves on its own."""
+"""Exploration before the first step that is left out, or lost in a kill; a policy that it moves."""
 
 import asyncio
 import os
