@@ -52,8 +52,8 @@ class AdvisedPlayer:
             self._answer = step.answer
         advice = await seat.expert() if self._advice == "expert" else self._answer
         if advice is not None:
-            told = step._replace(observation=f"{step.observation}\n\n{LINES[self._advice].format(advice)}")
-            prompt = AdvisedPrompt.of(self._player.prompt(told), self._player.prompt(step))
+            advised = step._replace(observation=f"{step.observation}\n\n{LINES[self._advice].format(advice)}")
+            prompt = AdvisedPrompt.of(self._player.prompt(advised), self._player.prompt(step))
             self.ledger.advised[len(self.ledger.spans)] = prompt
         return await self._player.act(step, seat)
 

@@ -47,7 +47,7 @@ _KEPT_SETTINGS = {("learner", "old_logprobs")}  # a correction works with one of
 
 
 # Penalties and payments, gates on them, what replaces the outcome; gates on that come last.
-_STAGES = ("invalid_penalty", "overlong", "part_weights", "tiers", "gated", "igpo", "opsd", "spa")
+_STAGES = ("invalid_penalty", "overlong", "part_weights", "clip_delta", "tiers", "gated", "igpo", "opsd", "spa")
 _LATE_PARTS = frozenset({"contribution", "grounding", "gain", "teacher"})
 
 

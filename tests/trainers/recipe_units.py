@@ -38,6 +38,7 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "spo": {**SPREAD, "credit.advantage=spo": {"low": -3.0, "high": 3.0}},
     "reinforce-pp-baseline": {"objective.kl": {"coef": 0.1}},  # theirs is too small for two steps to show it
     "difficulty-filter": SPREAD,
+    "mopps": SPREAD,
     **{name: {"progress": {"exploration": {"episodes": 16, "passes": 2}}} for name in ("spa", "gigpo-spa-epo-gra")},
     "stratified-search": {"model.path": CALLING, **CALLS, "columns=tool_calls": {"tools": ["red"]}},
 }

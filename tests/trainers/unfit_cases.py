@@ -16,7 +16,7 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"env.id": CALENDAR, "credit.modulation": ["agentopsd"]},
-        r"agentopsd needs the column 'teacher', which .*Calendar has no expert: override expert\(\) .*advice = \"answer\"",
+        r"agentopsd needs the column 'teacher', which .*Calendar has no expert: .*advice = \"answer\"",
         {"env.id": GUESS},
     ),
     (

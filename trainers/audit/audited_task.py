@@ -111,7 +111,7 @@ def _rollout(
         before, later = ([_chance(value, ends) for value in values] for values in (_before(played, turns), after))
         gaps = [math.log(q) - math.log(p) for q, p in zip(later, before, strict=True)]
         token_columns["teacher"] = [[gap / turn.tokens] * turn.tokens for gap, turn in zip(gaps, turns, strict=True)]
-        if all(one.names_answer for one in played.episodes):
+        if all(other.names_answer for other in played.episodes):
             columns |= {"belief": [*later[:-1], math.nan], "prior": [before[0]] * len(turns)}
     token_columns["entropy"] = [[_entropy(played, turn.start)] * turn.tokens for turn in turns]
     return Rollout(

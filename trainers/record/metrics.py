@@ -58,6 +58,7 @@ METRICS: dict[str, str] = {
     "goal_reached": "Share of groups in which an episode reached the goal, so that GraphGPO has distances.",
     "deepest_compared": "Share of turns that HGPO compares at its greatest depth of shared history.",
     "actions_compared": "Share of turns in situations in which the group took more than one action.",
+    "successes": "Share of scorable episodes that psr_nsr takes for successes.",
     "compared_draws": "Share of drawn turns that have siblings: other draws from the same past.",
     "repeated_turns": "Share of turns that a branch repeats and another member drew.",
     "teacher_gap": "Mean of what advice in the prompt adds to the log-probability of a reply token.",

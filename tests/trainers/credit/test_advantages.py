@@ -35,7 +35,8 @@ MODULATED = [{"name": "agentopsd", "decay": 0.8}, {"name": "empg", "k": 2.0}, {"
 TREE = [{"name": "rtmc"}, {"name": "rtmc", "prior": 0.0, "std": False, "situation": "clock"}]
 FORKS = [{"name": "forks"}, {"name": "forks", "baseline": "all", "between": "zero", "gamma": 0.9}]
 ENTROPY = {"name": "arbitrary_entropy"}
-HARD = [*TOKENS, SPO, FIRST, {**JOINT, "gamma": 0.5}, CALLS, *TREE, *FORKS, *SITUATION, ENTROPY]
+SAMPLES = [{"name": "psr_nsr"}, {"name": "psr_nsr", "learns": "negative", "goal": 0.5}]
+HARD = [*TOKENS, SPO, FIRST, {**JOINT, "gamma": 0.5}, CALLS, *TREE, *FORKS, *SITUATION, ENTROPY, *SAMPLES]
 EVERY = [({"advantage": method}) for method in HARD] + [{"advantage": "grpo", "modulation": [m]} for m in MODULATED]
 by_method = pytest.mark.parametrize("stages", EVERY, ids=str)
 

@@ -61,20 +61,22 @@ def advice_of(run: Any) -> Advice | None:
 @COLUMNS.register(TeacherConfig)
 def teacher(step: PlayedStep, config: TeacherConfig) -> Supplied:
     """Of each reply token, and the mean over those that are known."""
-    samples, known = list["Sample"](), list[np.ndarray]()
+    samples, judged = list["Sample"](), list[np.ndarray]()
     for episode in step.episodes:
         assert episode.ledger is not None, "only episodes with a token ledger can be learnt from"
         for turn in range(len(episode.turns)):
             sample = _advised(episode.ledger, turn, len(samples))
-            known.append(np.full(episode.ledger.spans[turn].end - episode.ledger.spans[turn].start, sample is not None))
+            judged.append(
+                np.full(episode.ledger.spans[turn].end - episode.ledger.spans[turn].start, sample is not None)
+            )
             samples += [] if sample is None else [sample]
-    known_T = np.concatenate(known).astype(bool)
-    ratio_T = np.full(len(known_T), np.nan)
+    judged_T = np.concatenate(judged).astype(bool)
+    ratio_T = np.full(len(judged_T), np.nan)
     if samples:
         reading = step.reading.of(samples)
         taught = reading.at_said(reading.logprob).astype(np.float64)
-        ratio_T[known_T] = taught - step.reading.at_said(step.reading.logprob)[known_T]
-    mean = float(np.nanmean(ratio_T)) if known_T.any() else float("nan")
+        ratio_T[judged_T] = taught - step.reading.at_said(step.reading.logprob)[judged_T]
+    mean = float(np.nanmean(ratio_T)) if judged_T.any() else float("nan")
     return Supplied(token_columns={NAME: ratio_T}, figures={"teacher_gap": mean})
 
 

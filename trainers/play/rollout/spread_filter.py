@@ -56,7 +56,7 @@ def filtered(
     group_E = ids_of(episode.key.task for episode in episodes)
     returns = [returns_by_role(episode, roles) for episode in episodes]
     columns = [np.array([earned[role] for earned in returns]) for role in roles]
-    spread_E = np.max([group_statistics(one, group_E, ~np.isnan(one)).std_K for one in columns], axis=0)
+    spread_E = np.max([group_statistics(return_E, group_E, ~np.isnan(return_E)).std_K for return_E in columns], axis=0)
     rows = np.flatnonzero(kept_E)
     kept_E[rows] = most_spread(spread_E[rows], group_E[rows], share)
     return kept_E.tolist(), {"least_spread": float(spread_E[kept_E].min())}

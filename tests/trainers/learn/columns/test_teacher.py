@@ -39,10 +39,10 @@ def test_the_teacher_is_the_policy_with_advice_that_it_has_not_seen(name, advice
     learner = Learner(language, LearnerConfig(), ClipConfig(), temperature=1.0)
     reading, batch = learner.read(samples_of(episodes)), turn_batch(episodes)
     step = PlayedStep(reading, batch, episodes, None, learner)  # type: ignore[arg-type]  # which it does not ask
-    found_T = teacher(step, TeacherConfig(advice=advice)).token_columns["teacher"]
-    assert np.isfinite(found_T).all() and len(found_T) == batch.tokens_K.sum()
+    ratio_T = teacher(step, TeacherConfig(advice=advice)).token_columns["teacher"]
+    assert np.isfinite(ratio_T).all() and len(ratio_T) == batch.tokens_K.sum()
     if name == "choices":  # limited tokens are judged among what was possible: forced ones are no evidence
-        assert (np.abs(found_T) < 20).all() and (found_T == 0).any()
+        assert (np.abs(ratio_T) < 20).all() and (ratio_T == 0).any()
         return
     expected = []
     for episode in episodes:
@@ -52,7 +52,7 @@ def test_the_teacher_is_the_policy_with_advice_that_it_has_not_seen(name, advice
             text = language.template.decode(advised)
             assert ("A good action here:" if advice == "expert" else "The true answer") in text
             expected.append(logprobs(language, advised, reply) - logprobs(language, prompt, reply))
-    np.testing.assert_allclose(found_T, np.concatenate(expected), atol=2e-4)
+    np.testing.assert_allclose(ratio_T, np.concatenate(expected), atol=2e-4)
 
 
 def test_a_run_with_a_teacher_goes_on_to_the_bit_after_a_kill(tmp_path):
