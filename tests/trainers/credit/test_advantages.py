@@ -38,6 +38,7 @@ ENTROPY = {"name": "arbitrary_entropy"}
 SAMPLES = [{"name": "psr_nsr"}, {"name": "psr_nsr", "learns": "negative", "goal": 0.5}]
 HARD = [*TOKENS, SPO, FIRST, {**JOINT, "gamma": 0.5}, CALLS, *TREE, *FORKS, *SITUATION, ENTROPY, *SAMPLES]
 EVERY = [({"advantage": method}) for method in HARD] + [{"advantage": "grpo", "modulation": [m]} for m in MODULATED]
+PLAIN = [{"advantage": method} for method in SAMPLES]  # which compare nothing
 by_method = pytest.mark.parametrize("stages", EVERY, ids=str)
 
 
@@ -115,13 +116,13 @@ def test_replies_without_a_token_and_single_turns_are_taken(stages):
         tokens=[[0, 0], [0]],
         anchors=[["x", "y"], ["x"]],
         columns={name: [[0, 0], [0]] for name in ("calls", "drift", "final_value", "action", "drawer", "tempered")},
-        token_columns={name: [[[], []], [[]]] for name in ("value", "entropy")},
+        token_columns={name: [[[], []], [[]]] for name in ("value", "entropy", "teacher")},
     )
     columns = {name: [[0]] for name in ("calls", "drift", "final_value", "action", "drawer", "tempered")}
-    tokens = {"value": [[[0.5]]], "entropy": [[[1.0]]]}
+    tokens = {"value": [[[0.5]]], "entropy": [[[1.0]]], "teacher": [[[0.5]]]}
     single = TurnBatch.from_episodes([[1.0]], ["a"], anchors=[["x"]], columns=columns, token_columns=tokens)
     assert np.isfinite(run(silent, stages).advantage_K).all()
-    assert run(single, stages).advantage_K.tolist() == [0.0]
+    assert stages in PLAIN or run(single, stages).advantage_K.tolist() == [0.0]
 
 
 @pytest.mark.parametrize("method", TOKENS, ids=str)
@@ -448,7 +449,7 @@ def large() -> TurnBatch:
             **{"calls": rng.integers(0, 2, K), "drift": np.full(K, 0.01), "final_value": np.zeros(K)},
             **{"action": rng.integers(0, 9, K), "drawer": np.repeat(np.arange(E), turns), "tempered": np.zeros(K)},
         },
-        token_columns={name: rng.random(T) for name in ("value", "entropy", "reward")},
+        token_columns={name: rng.random(T) for name in ("value", "entropy", "reward", "teacher")},
         group_names={group: f"task {group}" for group in range(E // 8)},
     )
 
