@@ -57,9 +57,14 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"rollout": {"tasks": 2, "spread_share": 0.5}},
     ),
     (
-        {"credit": {"advantage": "grpo", "rewards": ["opsd"]}},
+        {"credit.advantage": "grpo", "credit.rewards": ["opsd"]},
         "grpo compares full returns, where opsd pays turns: take .*, or the modulation agentopsd",
         {"credit.advantage": "gigpo"},
+    ),
+    (
+        {"credit.modulation": ["agentopsd"], "roles": {"a": "one", "b": "other"}},
+        "asks a teacher of one policy in one role, and here there are several: leave that stage out",
+        {"roles": {}},
     ),
     (
         {"credit.modulation": ["agentopsd"], "rollout": {"group": 4, "branching": {"initial": 2}}},

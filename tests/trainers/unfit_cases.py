@@ -6,6 +6,7 @@ from typing import Any
 GUESS = "manyturn/GuessNumber-v0"  # tells answer and progress, and lists that it pays no part but the outcome
 DOORS = f"{Path(__file__).parent / 'doors.py'}:Doors"  # tells progress, and lists nothing; 85 tasks of one kind
 CALENDAR = f"{Path(__file__).parent / 'appointments.py'}:Calendar"  # tells nothing
+DEAD_ENDS = f"{Path(__file__).parent / 'run/step/dead_ends.py'}:DeadEnds"  # has no expert
 TURN_GATE = {"name": "gated", "gates": [{"threshold": 0.5}, {"part": "turn", "threshold": -1.0}]}
 TURN_WEIGHT = {"name": "part_weights", "weights": {"turn": 2.0}}
 UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
@@ -15,8 +16,8 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": GUESS},
     ),
     (
-        {"env.id": CALENDAR, "credit.modulation": ["agentopsd"]},
-        r"agentopsd needs the column 'teacher', which .*Calendar has no expert: .*advice = \"answer\"",
+        {"env.id": DEAD_ENDS, "credit.modulation": ["agentopsd"]},
+        r"agentopsd needs the column 'teacher', which .*DeadEnds has no expert: .*advice = \"answer\"",
         {"env.id": GUESS},
     ),
     (
