@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine import Capabilities, Engine
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.registry import Named, Registry
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.registry import Named, Registry
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -28,10 +28,10 @@ from manyturn.agents.records.episode_rows import SCHEMA_VERSION as RECORDS_VERSI
 from manyturn.agents.records.journal import Journal
 from manyturn.agents.records.tables import table_in, write_table
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.panel import Panel, PanelError, overlap, portable_name
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.tasks.panel import Panel, PanelError, overlap, portable_name
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.local.seats import Seats
 
 STAGE = "evaluate"

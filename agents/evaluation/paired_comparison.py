@@ -23,7 +23,7 @@ from manyturn.agents.play.episode import Ending
 from manyturn.agents.records.episode_rows import Row, read_episodes
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.records.tables import table_in
-from manyturn.envs.contract.panel import Panel, PanelError, portable_name
+from manyturn.envs.contract.tasks.panel import Panel, PanelError, portable_name
 
 SCHEMA_VERSION = 2
 METRICS = ("success", "success_errors_as_failures", "return")

@@ -9,7 +9,7 @@ from manyturn.agents.evaluation.statistics import Interval, is_share, mean_inter
 from manyturn.agents.play.episode import Ending
 from manyturn.agents.records.episode_rows import Row
 from manyturn.agents.tokens.usage import NOTHING, Spent
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.turn import OUTCOME
 
 SCHEMA_VERSION = 4
 ABOUT = (

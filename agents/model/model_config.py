@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.registry import Named, Registry
+from manyturn.envs.contract.options.registry import Named, Registry
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.tools.tool_prompt import without_tools
 
 if TYPE_CHECKING:

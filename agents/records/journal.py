@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from manyturn.envs.contract.durable import clear_leftovers, replace_text
+from manyturn.envs.contract.atomic_files import clear_leftovers, replace_text
 
 _SYNC_LINES, _SYNC_SECONDS = 64, 0.2
 

@@ -7,7 +7,7 @@ from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import AdvisedPrompt, Branch, LastPrompt, Ledger, Span
 from manyturn.agents.tokens.usage import Usage
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 
 _OBSERVATION = True  # in place of a text that is there already
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manyturn.envs.contract.roles import ONE_ROLE
+from manyturn.envs.contract.env.roles import ONE_ROLE
 
 ON_PURPOSE = -1  # version of a reply that a demonstrator got wrong on purpose, from which nothing is learnt
 

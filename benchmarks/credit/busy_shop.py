@@ -5,12 +5,13 @@ the same words, and two episodes see the same only as long as they do the same.
 """
 
 import json
+from dataclasses import replace
 
 import numpy as np
 
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.shop.made.env import Shop
 
 
@@ -24,7 +25,7 @@ class BusyShop(Shop):
     def respond(self, action: str) -> Turn:
         self._done.append(action)
         turn = super().respond(action)
-        return turn._replace(text=turn.text + self._line())
+        return replace(turn, text=turn.text + self._line())
 
     def anchor(self) -> tuple:
         return self.task.id, self.observation  # not by the shop's own book-keeping

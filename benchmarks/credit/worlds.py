@@ -12,16 +12,17 @@ import json
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import permutations, product
 from typing import Any, ClassVar
 
 import numpy as np
 
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task, split_of
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.tasks.task import Task, split_of
 
 COLOURS = ("red", "blue", "green", "white", "black", "brown", "pink", "grey")
 
@@ -359,4 +360,4 @@ class PaidManners(Manners):
 
 
 def _paid(turn: Turn, part: str, reward: float) -> Turn:
-    return turn._replace(parts={**turn.parts, part: reward})
+    return replace(turn, parts={**turn.parts, part: reward})

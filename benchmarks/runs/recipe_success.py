@@ -7,13 +7,58 @@ Each seed is a run of its own in a fresh process, as a user starts it. Nothing i
 """
 
 import argparse
-import shutil
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
 
 from benchmarks.kit.process import train_apart
 from benchmarks.kit.provenance import RESULTS, origin, write
+from manyturn.trainers.record.run_folder import read_metrics
+
+Curve = tuple[list[int], list[float]]
+
+
+def held_out_curve(folder: Path) -> Curve:
+    """Steps and success on validation tasks after each of them; empty where the recipe measures none."""
+    lines = [line for line in read_metrics(folder) if line["phase"] == "validation"]
+    return [line["step"] for line in lines], [line["success"] for line in lines]
+
+
+def draw(runs: Sequence[dict[str, Any]], curves: Sequence[Curve], path: Path) -> None:
+    """Held-out success of all seeds: the band of their curves, and each seed before and after with its intervals."""
+    seeds = ", ".join(str(run["seed"]) for run in runs)
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    axes = figure.subplots()
+    steps = curves[0][0]
+    if steps:
+        success_NS = np.array([success for _, success in curves])  # a row for each seed
+        axes.fill_between(steps, success_NS.min(0), success_NS.max(0), color="#2563eb", alpha=0.2, lw=0)
+        axes.plot(steps, success_NS.mean(0), color="#2563eb", lw=2.2, label="validation tasks: mean and range of seeds")
+    last = runs[0]["steps"]
+    for suffix, face, label in (("", "black", "test tasks, 95 % interval: sampled"), ("_greedy", "white", "greedy")):
+        for place, name in ((0, "before"), (last, "after")):
+            for number, run in enumerate(runs):
+                if held := run.get(name + suffix):
+                    reach = [[held["success"] - held["ci_low"]], [held["ci_high"] - held["success"]]]
+                    style = {"fmt": "o", "color": "black", "markerfacecolor": face, "ms": 4.5, "lw": 0.8, "zorder": 3}
+                    shift = last * 0.012 * (number - (len(runs) - 1) / 2)
+                    first = number == 0 and name == "before"
+                    axes.errorbar([place + shift], [held["success"]], reach, label=label if first else None, **style)
+    for name, colour in (("expert", "#059669"), ("random", "#dc2626")):
+        if name in runs[0]:
+            mean = float(np.mean([run[name]["success"] for run in runs]))
+            axes.axhline(mean, color=colour, lw=1, ls="--", label=f"{name}, test tasks")
+    axes.set(xlabel="reinforcement-learning step", ylabel="success on held-out tasks", ylim=(-0.02, 1.04))
+    axes.set_title(f"{runs[0]['env']}, seeds {seeds}, {runs[0]['device']}", fontsize=11)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#9ca3af", alpha=0.3)
+    axes.legend(frameon=False, fontsize=8.5, loc="lower right", bbox_to_anchor=(1, 0.18))
+    figure.savefig(path, dpi=150, metadata={"Title": f"success on held-out tasks, seeds {seeds}"})
 
 
 def main() -> None:
@@ -29,9 +74,10 @@ def main() -> None:
         words = [["--recipe", chosen.recipe, "--seed", str(seed)] for seed in range(chosen.seeds)]
         runs = list(pool.map(train_apart, words, outs))
         write(out, about, {"runs": runs})
-        shutil.copy(outs[0] / "curve.png", out.with_suffix(".png"))
+        draw(runs, [held_out_curve(folder) for folder in outs], out.with_suffix(".png"))
     for summary in runs:
-        figures = "  ".join(f"{name} {summary[name]['success']:+.3f}" for name in ("before", "after", "difference"))
+        names = [name for name in ("before", "before_greedy", "after", "after_greedy", "difference") if name in summary]
+        figures = "  ".join(f"{name} {summary[name]['success']:+.3f}" for name in names)
         print(f"seed {summary['seed']}: {figures}  {summary['seconds']:.0f} s")
 
 

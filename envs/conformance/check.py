@@ -9,11 +9,11 @@ import gymnasium
 from manyturn.envs.conformance import conformance, sizes, solving, task_checks
 from manyturn.envs.conformance.probe import Subject
 from manyturn.envs.conformance.verdicts import Doubt, Fault, Result, Skip
-from manyturn.envs.contract.class_names import env_name
-from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv
-from manyturn.envs.contract.neighbours import NamesakeError
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.place import show_if_debugging
+from manyturn.envs.contract.env.error_location import show_if_debugging
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.registration.class_names import env_name
+from manyturn.envs.contract.registration.environments import UnknownArgument, UnknownEnv
+from manyturn.envs.contract.registration.sibling_modules import NamesakeError
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.env_handle import EnvError, what_and_where
 from manyturn.envs.hosting.handle.handshake import hello_of

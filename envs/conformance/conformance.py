@@ -16,12 +16,12 @@ from gymnasium.utils.env_checker import check_env
 from manyturn.envs.conformance.difference import difference
 from manyturn.envs.conformance.probe import LONGEST, ODD_ACTIONS, Subject, by_random_policy, text_env_of
 from manyturn.envs.conformance.verdicts import Doubt, Fault, Result, Skip
-from manyturn.envs.contract.environments import make
+from manyturn.envs.contract.env.space import TextSpace
+from manyturn.envs.contract.env.space_faults import refuse_excluded
+from manyturn.envs.contract.env.turn import OUTCOME, ContractError
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.plugins import load_plugins
-from manyturn.envs.contract.space import TextSpace
-from manyturn.envs.contract.space_faults import refuse_excluded
-from manyturn.envs.contract.turn import OUTCOME, ContractError
+from manyturn.envs.contract.options.plugins import load_plugins
+from manyturn.envs.contract.registration.environments import make
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.envs.hosting.handle.gymnasium_adapter import offered

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer
 
 _SHOWN = 60  # characters of a text

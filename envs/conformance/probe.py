@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.task_faults import looked_at
-from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.contract.tasks.task_faults import looked_at
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvHandle
 

@@ -10,10 +10,10 @@ from typing import Any
 import gymnasium
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.environments import OutsideLost
+from manyturn.envs.contract.env.space import TextSpace
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.space import TextSpace
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.registration.environments import OutsideLost
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.openenv.about import About
 from manyturn.envs.openenv.address import address_of
 from manyturn.envs.openenv.connection import Connection

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from manyturn.envs.contract.task import Task
-from manyturn.envs.shop.catalogue import Catalogue
-from manyturn.envs.shop.goals import Goal
-from manyturn.envs.shop.official import load
-from manyturn.envs.shop.records import KINDS
-from manyturn.envs.shop.tasks import goal_of, tasks_of
+from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.shop.catalogue.catalogue import Catalogue
+from manyturn.envs.shop.catalogue.goals import Goal
 from manyturn.envs.shop.visit_env import VisitEnv
+from manyturn.envs.shop.webshop.goal_tasks import goal_of, tasks_of
+from manyturn.envs.shop.webshop.official import load
+from manyturn.envs.shop.webshop.records import KINDS
 
 
 class WebShop(VisitEnv):

@@ -15,9 +15,9 @@ from manyturn.agents.evaluation.notebook import as_html
 from manyturn.agents.evaluation.paired_comparison import CompareError, compare, read_evaluation, same_tasks, values_over
 from manyturn.agents.evaluation.seed_intervals import FEWEST_RUNS, Spread, spread
 from manyturn.agents.evaluation.summary_table import COST, close_table
-from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.environments import guarded_arguments, is_elsewhere, is_only_by_hand
-from manyturn.envs.contract.panel import Panel, PanelError, make_panel, portable_name
+from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.registration.environments import guarded_arguments, is_elsewhere, is_only_by_hand
+from manyturn.envs.contract.tasks.panel import Panel, PanelError, make_panel, portable_name
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.trainers.record.run_folder import read_config
 

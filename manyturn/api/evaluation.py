@@ -22,10 +22,10 @@ from manyturn.agents.play.python_policy import PythonPolicy, code_of
 from manyturn.api.comparison import args_of, read_panel
 from manyturn.api.loaded_policy import LoadedPolicy
 from manyturn.api.named_policy import SECTIONS, Candidate, find_policy, sections_of
-from manyturn.envs.contract.class_names import env_name
-from manyturn.envs.contract.environments import is_only_by_hand
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.panel import Panel, make_panel, portable_name
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.registration.class_names import env_name
+from manyturn.envs.contract.registration.environments import is_only_by_hand
+from manyturn.envs.contract.tasks.panel import Panel, make_panel, portable_name
 from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seats, open_seats
 from manyturn.report.write import write_report
 from manyturn.terminal.env_args import read_wrappers

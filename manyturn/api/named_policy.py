@@ -21,9 +21,9 @@ from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.text.formats.tagged import TaggedConfig
-from manyturn.envs.contract.environments import is_file, load_file
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.neighbours import source_files
+from manyturn.envs.contract.registration.environments import is_file, load_file
+from manyturn.envs.contract.registration.sibling_modules import source_files
 from manyturn.terminal.overrides import OverrideError, changed, chosen
 
 if TYPE_CHECKING:

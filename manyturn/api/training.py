@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from manyturn.agents.evaluation.notebook import as_html
-from manyturn.envs.contract.class_names import env_name
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.registration.class_names import env_name
 from manyturn.recipes import named_recipe
 from manyturn.recipes.idle_units import without_idle_units
 from manyturn.recipes.methods_meant import refuse_recipe_names

@@ -7,10 +7,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from manyturn.envs.contract.environments import is_file
 from manyturn.envs.contract.keys import seed_of
-from manyturn.envs.contract.panel import Panel, PanelError
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.registration.environments import is_file
+from manyturn.envs.contract.tasks.panel import Panel, PanelError
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 WORLD, PANEL = "world.json", ".panel.json"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import manyturn
-from manyturn.envs.contract.panel import Panel
+from manyturn.envs.contract.tasks.panel import Panel
 from manyturn.export.dataset import panel_table
 
 

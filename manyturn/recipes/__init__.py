@@ -7,7 +7,7 @@ sense at any scale. Recipes are laid on top of each other; see ``stack``.
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manyturn.envs.contract.options import ConfigError, unknown
+from manyturn.envs.contract.options.options import ConfigError, unknown
 from manyturn.trainers.recipe.config import read_toml
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ counts, and ``replaced_settings`` says so.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.layers import overlay
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.recipe.config import parts_as_tables
 
@@ -76,7 +76,7 @@ def combined(recipes: Sequence[NamedRecipe], env: str | None = None) -> dict[str
     >>> combined([dapo, gspo])
     Traceback (most recent call last):
     ...
-    manyturn.envs.contract.options.ConfigError: recipe dapo sets objective.high, which objective gspo of recipe gspo ...
+    manyturn.envs.contract.options.options.ConfigError: recipe dapo sets objective.high, which objective gspo ...
 
     Args:
         env: as for ``stacked``.

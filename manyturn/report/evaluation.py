@@ -6,7 +6,7 @@ from typing import Any
 
 from manyturn.agents.evaluation.paired_comparison import Evaluated
 from manyturn.agents.evaluation.remarks import remarks
-from manyturn.envs.contract.panel import portable_name
+from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
 
 

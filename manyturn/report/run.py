@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from manyturn.envs.contract.panel import portable_name
-from manyturn.envs.contract.role_parts import PARTS
+from manyturn.envs.contract.env.roles import PARTS
+from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.report.evaluation import error_warnings, evaluation_tables, made_with
 from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
 from manyturn.trainers.recipe.config import read_toml
@@ -86,6 +86,7 @@ _HELD_OUT = {
     "expert": "expert",
     "before_greedy": "greedy before",
     "after_greedy": "greedy after",
+    "difference_greedy": "greedy difference",
 }
 
 

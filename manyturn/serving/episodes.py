@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
-from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import generator, seed_of
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, PlaceLost
 from manyturn.envs.hosting.local.seats import Seat, Seats
 from manyturn.serving.refusals import Refusal

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self, TypeVar
 
-from manyturn.envs.contract.place import is_of_file, place_in, place_of
-from manyturn.envs.contract.plugins import PluginWarning
+from manyturn.envs.contract.env.error_location import is_of_file, place_in, place_of
+from manyturn.envs.contract.options.plugins import PluginWarning
 from manyturn.envs.hosting.local.watchdog import Interrupted, arm, watchdog
 from manyturn.terminal.escape import visible
 

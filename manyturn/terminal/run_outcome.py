@@ -9,7 +9,13 @@ from rich.text import Text
 
 from manyturn.terminal.escape import visible
 
-_FIGURES = ("random", "before", "before_greedy", "after", "after_greedy", "difference", "expert")
+_FIGURES = (
+    "random",
+    *("before", "before_greedy"),
+    *("after", "after_greedy"),
+    *("difference", "difference_greedy"),
+    "expert",
+)
 
 
 def print_outcome(summary: Mapping[str, Any], console: Console) -> None:

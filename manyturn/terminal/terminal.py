@@ -7,8 +7,8 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from manyturn.envs.contract.role_parts import PARTS
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.roles import PARTS
+from manyturn.envs.contract.env.turn import OUTCOME
 from manyturn.report.write import write_report
 from manyturn.terminal.exit_codes import BAD_INPUT, LEARNING_FAILED, code_of, innermost
 from manyturn.terminal.notebook_bar import notebook_bar

@@ -157,6 +157,7 @@ def test_the_page_of_errors_has_one_line_for_each_case():
     assert len(ROWS) == sum(map(len, all_cases())), AGAIN
 
 
+@pytest.mark.deep
 def test_another_process_answers_as_this_one_does(folder):
     """The installed entry point: nothing that was imported here hides what a first import prints."""
     for words, mend in ((["evaluate", "./nowhere", *ENV], "nowhere"), (["train", MAZE, "--steps", "x"], "steps")):

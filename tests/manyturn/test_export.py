@@ -8,7 +8,7 @@ import pytest
 from needs import absent
 
 import manyturn as mt
-from manyturn.envs.contract.panel import PanelError
+from manyturn.envs.contract.tasks.panel import PanelError
 from manyturn.export.export import class_name
 from manyturn.export.exported_env import Exported, episode_seed
 

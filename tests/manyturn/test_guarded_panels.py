@@ -4,8 +4,14 @@ import json
 
 import pytest
 
-from manyturn.envs.contract.environments import arguments_of, env_ids, guarded_arguments, load_env_creator, spec_of
-from manyturn.envs.contract.panel import Panel
+from manyturn.envs.contract.registration.environments import (
+    arguments_of,
+    env_ids,
+    guarded_arguments,
+    load_env_creator,
+    spec_of,
+)
+from manyturn.envs.contract.tasks.panel import Panel
 
 MAZE = "manyturn/Maze-v0"
 # Names of arguments by which an environment is given what a panel must not give.

@@ -45,6 +45,7 @@ def test_the_examples_of_words_hold():
     assert doctest.testmod(overrides).failed == doctest.testmod(methods_meant).failed == 0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "words",
     [

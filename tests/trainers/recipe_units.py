@@ -7,7 +7,7 @@ from option_table import COARSE
 from training_options import laid
 from two_steps import CALLING, CALLS, TAGGED, TAGS, WORLD
 
-from manyturn.envs.contract.registry import Registry
+from manyturn.envs.contract.options.registry import Registry
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.credit.stages import ADVANTAGES

@@ -16,7 +16,7 @@ from manyturn.agents.play.episode import ContextFull
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.noise import Noise

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.moves import Moves

@@ -17,7 +17,7 @@ A function is registered next to its configuration, as ``registry.py`` says. The
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple, Self
 
-from manyturn.envs.contract.registry import Named, Registry
+from manyturn.envs.contract.options.registry import Named, Registry
 from manyturn.trainers.credit.batch.turn_batch import BoolE, FloatK, FloatT, TurnBatch
 
 

@@ -16,11 +16,11 @@ from manyturn.agents.model.model_config import MODELS
 from manyturn.agents.model.models.tiny import TinyModel
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.scripted import SCRIPTS
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.layers import overlay
-from manyturn.envs.contract.option_places import places
-from manyturn.envs.contract.options import UNFINISHED, ConfigError, OnlyWith, Options, one_line
-from manyturn.envs.contract.refusals import refuse_idle, refuse_unfit
+from manyturn.envs.contract.options.option_paths import option_paths
+from manyturn.envs.contract.options.options import UNFINISHED, ConfigError, OnlyWith, Options, one_line
+from manyturn.envs.contract.options.overlay import overlay
+from manyturn.envs.contract.options.refusals import refuse_idle, refuse_unfit
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.envs.hosting.local.resource_use import WorkerLimits
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig
@@ -132,8 +132,9 @@ class EvaluationConfig(Options):
     """Tasks on the panel, at most."""
     repeats: int = Field(default=1, ge=1)
     """Episodes of each task."""
-    greedy: bool = False
-    """Also report the policy that takes the likeliest token."""
+    greedy: bool = True
+    """Also report the policy that takes the likeliest token: reinforcement often raises sampled success where greedy
+    success was high before. It plays the panel once more before and after the run."""
     every: int = Field(default=0, ge=0)
     """Steps between two evaluations on validation tasks; 0 evaluates at the end only."""
     every_limit: Annotated[int, OnlyWith("every", may_wait=True)] = Field(default=64, ge=1)
@@ -254,7 +255,7 @@ class RunConfig(Options):
 
 
 CHOICES = {"env": "id"} | {
-    place.name: "name" for place in places(RunConfig) if place.parts is not None and not place.many
+    place.name: "name" for place in option_paths(RunConfig) if place.parts is not None and not place.many
 }
 """Places where a text alone chooses, such as agent.context, and the entry that it stands for."""
 

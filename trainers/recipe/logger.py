@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.registry import Registry
+from manyturn.envs.contract.options.registry import Registry
 
 
 class Logger:

@@ -24,13 +24,13 @@ def draw_curve(run: Path, summary: dict[str, Any]) -> Path:
     axes.plot(steps, [line["success"] for line in lines], color=_BLUE, alpha=0.35, lw=1.2, label="training episodes")
     axes.plot(steps, _smooth([line["success"] for line in lines]), color=_BLUE, lw=2.2, label="running mean of 5 steps")
     last = steps[-1] if steps else 0
-    for name, place in (("before", 0), ("after", last)):
-        held = summary[name]
-        reach = None
-        if held["ci_low"] is not None:
-            reach = [[held["success"] - held["ci_low"]], [held["ci_high"] - held["success"]]]
-        label = "held-out tasks, 95 % interval" if name == "after" else None
-        axes.errorbar([place], [held["success"]], reach, fmt="o", color="black", capsize=4, zorder=3, label=label)
+    for suffix, face, label in (
+        ("", "black", "held-out tasks, 95 % interval"),
+        ("_greedy", "white", "the same, greedy"),
+    ):
+        for name, place in (("before", 0), ("after", last)):
+            if held := summary.get(name + suffix):
+                _point(axes, place, held, face, label if name == "after" else None)
     for name, colour in (("expert", _GREEN), ("random", _RED)):
         if summary.get(name):
             axes.axhline(summary[name]["success"], color=colour, lw=1, ls="--", label=f"{name}, held-out tasks")
@@ -42,6 +42,15 @@ def draw_curve(run: Path, summary: dict[str, Any]) -> Path:
     path = run / "curve.png"
     figure.savefig(path, dpi=150)
     return path
+
+
+def _point(axes: Any, step: int, held: dict[str, Any], face: str, label: str | None) -> None:
+    """Held-out success with its interval; sampled is filled, greedy is hollow."""
+    reach = None
+    if held["ci_low"] is not None:
+        reach = [[held["success"] - held["ci_low"]], [held["ci_high"] - held["success"]]]
+    style = {"fmt": "o", "color": "black", "markerfacecolor": face, "capsize": 4, "zorder": 3}
+    axes.errorbar([step], [held["success"]], reach, label=label, **style)
 
 
 def _smooth(values: list[float], width: int = 5) -> list[float]:

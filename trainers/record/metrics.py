@@ -8,7 +8,7 @@ came to. A plugin gives its own figures a meaning with ``define``.
 from collections.abc import Callable
 from typing import Any
 
-from manyturn.envs.contract.role_parts import PARTS
+from manyturn.envs.contract.env.roles import PARTS
 
 Log = Callable[[dict[str, Any]], None]  # receives each line as it is written
 

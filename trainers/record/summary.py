@@ -36,14 +36,21 @@ def summarise_run(panel: dict[str, Any], figures: dict[str, dict[str, Any]], fac
 
     Args:
         panel: id, hash and size of the panel that all figures are from.
-        figures: name -> what ``measured`` returned; ``before`` and ``after`` are among them.
+        figures: name -> what ``measured`` returned; ``before`` and ``after`` are among them, and perhaps
+            ``before_greedy`` and ``after_greedy``.
         facts: environment, device, seed and the like.
     """
-    before, after = figures["before"]["by_task"], figures["after"]["by_task"]
-    shared = [task for task in before if task in after]
-    was, now = ({task: of[task] for task in shared} for of in (before, after))
-    difference = paired_difference(now, was, proportion=True)
     shown = {name: {k: v for k, v in measures.items() if k != "by_task"} for name, measures in figures.items()}
-    ends = {"success": difference.mean, "ci_low": difference.low, "ci_high": difference.high}
-    shown["difference"] = {name: None if math.isnan(value) else value for name, value in ends.items()}
+    for suffix in ("", "_greedy"):
+        if f"before{suffix}" in figures:
+            shown[f"difference{suffix}"] = _difference(figures[f"before{suffix}"], figures[f"after{suffix}"])
     return {**facts, "panel": panel, **shown}
+
+
+def _difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, float | None]:
+    """Success after less success before, paired by task, with its interval; None where nothing can be compared."""
+    shared = [task for task in before["by_task"] if task in after["by_task"]]
+    was, now = ({task: figures["by_task"][task] for task in shared} for figures in (before, after))
+    difference = paired_difference(now, was, proportion=True)
+    ends = {"success": difference.mean, "ci_low": difference.low, "ci_high": difference.high}
+    return {name: None if math.isnan(value) else value for name, value in ends.items()}

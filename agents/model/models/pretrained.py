@@ -10,7 +10,7 @@ from manyturn.agents.model.model_config import MODELS, ModelConfig, ModelContext
 from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.agents.text.formats.tool_call import ToolCallConfig
 from manyturn.agents.text.reply_format import FORMATS
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 if TYPE_CHECKING:
     from manyturn.agents.model.language_model import LanguageModel

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from manyturn.agents.model.model_config import MODELS, ModelConfig, ModelContext, has_tools
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 if TYPE_CHECKING:
     from manyturn.agents.model.language_model import LanguageModel

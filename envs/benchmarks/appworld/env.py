@@ -59,11 +59,11 @@ from manyturn.envs.benchmarks.appworld.confine import CannotConfine, require
 from manyturn.envs.benchmarks.appworld.data import LISTS, SETUP, Data
 from manyturn.envs.benchmarks.appworld.server import AgentBroke, Brief, Grade
 from manyturn.envs.benchmarks.appworld.world import ForkedWorld, ServedWorld, World, address_of
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.software.source.display import bounded
 
 INSTRUCTIONS = """\

@@ -11,16 +11,16 @@ import gymnasium
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.environments import NeedsSetup, OutsideLost, make
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.env.error_location import place_of, place_of_method
+from manyturn.envs.contract.env.roles import ONE_ROLE
+from manyturn.envs.contract.env.space import TextSpace
+from manyturn.envs.contract.env.space_faults import refuse_excluded
+from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
+from manyturn.envs.contract.env.turn import MOST_REWARD, ContractError, too_large, wrong_return
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.place import place_of, place_of_method
-from manyturn.envs.contract.roles import ONE_ROLE
-from manyturn.envs.contract.space import TextSpace
-from manyturn.envs.contract.space_faults import refuse_excluded
-from manyturn.envs.contract.task import SPLITS, GeneratedTasks, ListsTasks, Task
-from manyturn.envs.contract.text_env import TextEnv, Unsupported
-from manyturn.envs.contract.turn import MOST_REWARD, ContractError, too_large, wrong_return
+from manyturn.envs.contract.registration.environments import NeedsSetup, OutsideLost, make
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
+from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, ListsTasks, Task
 from manyturn.envs.contract.turn_reward import WrapperMismatch, wrap
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.gymnasium_adapter import GymnasiumAdapter, offered

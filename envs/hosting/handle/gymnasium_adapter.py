@@ -6,8 +6,8 @@ from typing import Any
 
 import gymnasium
 
-from manyturn.envs.contract.space_faults import refuse_excluded
-from manyturn.envs.contract.turn import OUTCOME, Turn, checked_actions, checked_turn, wrong_return
+from manyturn.envs.contract.env.space_faults import refuse_excluded
+from manyturn.envs.contract.env.turn import OUTCOME, Turn, checked_actions, checked_turn, wrong_return
 from manyturn.envs.hosting.handle.gymnasium_info import checked_flags
 
 SUCCESS_KEYS = ("success", "is_success")

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.contract.turn_reward import plain_wrappers
 from manyturn.envs.hosting.handle.env_fingerprint import fingerprint_of
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle, not_made

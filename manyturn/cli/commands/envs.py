@@ -193,7 +193,7 @@ def _list_envs() -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
-    from manyturn.envs.contract.environments import env_ids
+    from manyturn.envs.contract.registration.environments import env_ids
     from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
     # An id is there to be copied: the other columns make room for it.
@@ -214,7 +214,7 @@ def _list_envs() -> None:
 
 def _pages(names: tuple[str, ...], env_args: EnvArgs, cards: bool) -> None:
     from manyturn.cli.pages.env_pages import page
-    from manyturn.envs.contract.environments import env_ids
+    from manyturn.envs.contract.registration.environments import env_ids
 
     if env_args or cards:
         raise ValueError("--markdown prints what is written of an environment: leave out --long, --json and --env.args")
@@ -236,7 +236,7 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
     from rich.console import Console
 
     from manyturn.cli.pages.cards import card, print_card
-    from manyturn.envs.contract.environments import env_ids
+    from manyturn.envs.contract.registration.environments import env_ids
 
     if env_args and not names:
         raise ValueError("--env.args needs an environment that they are for: name it, such as manyturn/Maze-v0")

@@ -17,7 +17,7 @@ from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.records.episode_rows import EPISODES, read_episodes, write_table
 from manyturn.api.comparison import compare_evaluations, make_panel_file, read_panel, verify_panel_file
 from manyturn.envs.classics.maze import Maze
-from manyturn.envs.contract.panel import PanelError, make_panel
+from manyturn.envs.contract.tasks.panel import PanelError, make_panel
 from manyturn.envs.hosting.local.seats import open_seats
 
 pytestmark = pytest.mark.versions

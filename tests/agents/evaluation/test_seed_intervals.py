@@ -15,7 +15,7 @@ from manyturn.agents.evaluation.seed_intervals import spread
 from manyturn.agents.evaluation.summary import ABOUT, summarise
 from manyturn.agents.records.episode_rows import EPISODES, write_table
 from manyturn.api.comparison import compare_seeds
-from manyturn.envs.contract.panel import Panel
+from manyturn.envs.contract.tasks.panel import Panel
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.run_folder import RunFolder
 

@@ -9,7 +9,7 @@ from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, Mistral
 from manyturn.agents.model.gguf import converted
 from manyturn.agents.model.language_model import build_tiny, check_supported, load_pretrained, tiny_tokenizer
 from manyturn.agents.model.model_config import ModelError
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import configure
 
 pytestmark = pytest.mark.versions

@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from manyturn.envs.conformance.check import NAMES, Finding, Report, check, examined
-from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv, make
+from manyturn.envs.contract.registration.environments import UnknownArgument, UnknownEnv, make
 from manyturn.envs.hosting.local import one_shot
 
 pytestmark = pytest.mark.versions

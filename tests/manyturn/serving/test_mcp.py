@@ -146,6 +146,7 @@ def test_a_reward_that_is_not_known_is_not_nothing(tools):
     asyncio.run(play())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("action", "kind"), [("raise", "env_error"), ("die", "infra_error"), ("sleep", "infra_error")])
 def test_an_error_of_the_environment_is_no_result_and_tells_no_secrets(tools, capfd, action, kind):
     async def play():
@@ -250,6 +251,7 @@ def test_idle_episodes_close(tools):
     asyncio.run(play())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("tool", "words", "said"),
     [

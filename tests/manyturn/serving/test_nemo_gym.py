@@ -124,6 +124,7 @@ def test_a_reward_that_is_not_known_is_not_taken_for_nothing(tools):
     asyncio.run(play())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("path", "body"),
     [

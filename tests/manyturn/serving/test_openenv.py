@@ -69,6 +69,7 @@ def test_an_index_in_a_split_begins_its_task(tools):
     asyncio.run(play())
 
 
+@pytest.mark.deep
 def test_failures_have_codes_and_no_rewards(tools, capfd):
     async def play():
         settings = {"workers": 1, "timeout": 2, "limit": 1, "env_args": {"max_turns": 4}}
@@ -124,6 +125,7 @@ def test_a_reply_that_a_client_took_for_a_number_is_text(tools):
     asyncio.run(play())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("message", "code"),
     [

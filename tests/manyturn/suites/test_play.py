@@ -116,6 +116,7 @@ def test_a_suites_file_starts_no_code(command, small, tmp_path, name):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.deep
 def test_a_suite_that_was_killed_continues_where_it_was(command, small, tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     plan = (tmp_path / "plan.toml").read_text().replace("strangers/Stairs-v0", "manyturn/GuessNumber-v0")

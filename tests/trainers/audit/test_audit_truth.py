@@ -22,6 +22,7 @@ def closed_form(audit, env, noise):
     return np.array(effects)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("policy", "noise", "world"), [*(("random", 1.0, one) for one in WORLDS), ("expert:0.6", 0.6, "Pair")]
 )

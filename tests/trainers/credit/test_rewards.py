@@ -9,7 +9,7 @@ from credit_batches import batches, quick, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.credit.batch.episode_sums import last_K
 from manyturn.trainers.credit.batch.reward_parts import PATIENCE
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch

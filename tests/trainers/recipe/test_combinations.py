@@ -18,10 +18,10 @@ from hypothesis import given
 from refused_cases import REFUSED, SPA
 from unfit_cases import UNFIT
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.layers import overlay
-from manyturn.envs.contract.options import UNFINISHED, ConfigError
-from manyturn.envs.contract.refusals import options_in, refuse_unfit
+from manyturn.envs.contract.options.options import UNFINISHED, ConfigError
+from manyturn.envs.contract.options.overlay import overlay
+from manyturn.envs.contract.options.refusals import options_in, refuse_unfit
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked

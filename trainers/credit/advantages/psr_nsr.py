@@ -25,8 +25,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from manyturn.envs.contract.options import OnlyWith
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.turn import OUTCOME
+from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage, StageConfig

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pydantic import Field
 
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.timeline import FloatP, Timeline
 from manyturn.trainers.credit.batch.turn_batch import FloatK, FloatT, TurnBatch
 from manyturn.trainers.credit.stages import StageConfig

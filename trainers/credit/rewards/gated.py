@@ -31,8 +31,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.options import Options
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.turn import OUTCOME
+from manyturn.envs.contract.options.options import Options
 from manyturn.trainers.credit.batch.episode_sums import episode_sum_K
 from manyturn.trainers.credit.batch.reward_parts import note_parts, part_K
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch

@@ -27,8 +27,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import OnlyWith
+from manyturn.envs.contract.options.options import OnlyWith
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.episode_sums import episode_sum_K, last_K
 from manyturn.trainers.credit.batch.longest import Extent, longest
 from manyturn.trainers.credit.batch.reward_parts import with_part

@@ -37,8 +37,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from manyturn.envs.contract.options import OnlyWith
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.turn import OUTCOME
+from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.trainers.credit.batch.episode_sums import episode_sum_K, last_K
 from manyturn.trainers.credit.batch.reward_parts import part_K, with_part
 from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch

@@ -18,10 +18,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.plugins import load_plugins
-from manyturn.envs.contract.registry import Memory, Named, Registry
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.options.plugins import load_plugins
+from manyturn.envs.contract.options.registry import Memory, Named, Registry
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.longest import Extent
 from manyturn.trainers.credit.batch.turn_batch import FloatK, FloatT, TurnBatch
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.registry import Named
 from manyturn.trainers.recipe.logger import LOGGERS, Logger
 
 

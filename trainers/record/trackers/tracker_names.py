@@ -4,7 +4,7 @@ trainers look for."""
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from manyturn.envs.contract.role_parts import PARTS
+from manyturn.envs.contract.env.roles import PARTS
 
 PHASES = {"train": "train", "validation": "eval"}  # other phases keep their names
 KNOWN_AS = {"return": "reward", "lr": "learning_rate", "approx_kl": "kl"}

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.ranks.group import RANKS_DRAIN_SECONDS, Ranks, started_ranks
 from manyturn.trainers.recipe.config import RunConfig, located
 from manyturn.trainers.record.checkpoint import (

@@ -6,7 +6,7 @@ import torch
 
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.model.model_config import MODELS, ModelContext
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.recipe.config import RunConfig
 

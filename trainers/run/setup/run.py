@@ -17,9 +17,9 @@ from manyturn.agents.play.error_limit import Breaker
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted import SCRIPTS, Scripted
 from manyturn.agents.play.vocabulary import texts_of
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.refusals import refuse_unfit
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.refusals import refuse_unfit
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.local.seats import Seats
 from manyturn.trainers.learn.columns.teacher import advice_of
 from manyturn.trainers.learn.learner.learner import Learner, Share

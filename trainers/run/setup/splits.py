@@ -6,10 +6,10 @@ A fault that only the evaluation at the end would meet costs the whole training.
 from collections.abc import Sequence
 
 from manyturn.agents.evaluation.evaluate import NotHeldOut
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.panel import Panel, make_panel
-from manyturn.envs.contract.task import LazyTasks, Task
-from manyturn.envs.contract.task_faults import id_fault
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.tasks.panel import Panel, make_panel
+from manyturn.envs.contract.tasks.task import LazyTasks, Task
+from manyturn.envs.contract.tasks.task_faults import id_fault
 from manyturn.envs.hosting.local.seats import Seats
 from manyturn.trainers.recipe.config import RunConfig
 

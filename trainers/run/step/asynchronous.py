@@ -20,7 +20,7 @@ from manyturn.agents.play.concurrent_episodes import settled
 from manyturn.agents.play.episode import Episode, most_open, play
 from manyturn.agents.play.error_limit import TooManyErrors, complaint
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.play.order.lengths import counted, mean_length
 from manyturn.trainers.play.order.schedule import EpisodePlace, GroupPlace, Past, Schedule, ScheduleSize
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups

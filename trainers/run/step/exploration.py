@@ -14,7 +14,7 @@ from typing import Any
 
 from manyturn.agents.play.episode import Episode
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.credit.pipeline import credit
 from manyturn.trainers.learn.heads.head_config import PretrainingConfig
 from manyturn.trainers.learn.heads.heads import HeadTargets

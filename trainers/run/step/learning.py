@@ -9,7 +9,7 @@ import numpy as np
 
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.play.rollout.branching import Starts, drawn_tokens, repeats
 from manyturn.trainers.play.rollout.feedback import findings

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.play.rollout.refill import Refill
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
 from manyturn.trainers.play.rollout.spread_filter import filtered

@@ -9,8 +9,8 @@ import numpy as np
 
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.role_views import role_views
+from manyturn.envs.contract.env.roles import own_parts
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.role_parts import own_parts
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
 from manyturn.trainers.learn.heads.heads import explained
 from manyturn.trainers.learn.heads.own_heads import FixedEstimator

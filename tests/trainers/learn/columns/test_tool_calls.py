@@ -18,7 +18,7 @@ ROOM = f"{Path(__file__).parents[2].joinpath('searches.py')}:Searches"
 
 
 def refused(env: str, **options) -> str | None:
-    return ToolCallsConfig(**options).refuse(None, InlineSeats(env, {}, (), limit=1))
+    return ToolCallsConfig(**options).refuse(None, InlineSeats(env, {}, (), limit=1).facts)
 
 
 def test_calls_are_counted_by_name_and_what_cannot_be_read_is_none():
@@ -35,6 +35,7 @@ def test_an_environment_without_the_tool_is_refused():
     assert refused("manyturn/Search-v0", tools=("search",)) is None and refused(ROOM) is None
 
 
+@pytest.mark.deep
 def test_a_run_compares_episodes_that_called_the_tool_as_often(tmp_path):
     recipe, weights = load_recipe("stratified-search"), {}
     warmup = {"episodes": 40, "noise": 0.5, "max_updates": 150, "check_every": 150, "until_success": 1.0}

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.task import GeneratedTasks, Task
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.play.rollout.feedback import findings
 from manyturn.trainers.play.rollout.horizon import Horizon, turn_limit

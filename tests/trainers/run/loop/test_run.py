@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from short_runs import short_run
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.record.checkpoint import newest_checkpoint
 from manyturn.trainers.record.metrics import METRICS
 from manyturn.trainers.record.run_folder import RunFolder, RunFolderError, read_metrics

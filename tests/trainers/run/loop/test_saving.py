@@ -48,6 +48,7 @@ def same(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "more",
     [
@@ -84,6 +85,7 @@ def test_a_step_begins_before_the_checkpoint_is_there_which_is_the_one_of_a_run_
     assert figures(tmp_path / "beside") == figures(tmp_path / "waits")
 
 
+@pytest.mark.deep
 def test_a_disk_that_refuses_twice_ends_the_run_though_it_had_gone_on(tmp_path, monkeypatch, capsys):
     sync = os.fsync
 
@@ -104,6 +106,7 @@ def test_a_disk_that_refuses_twice_ends_the_run_though_it_had_gone_on(tmp_path, 
     assert episode_keys(tmp_path / "full") == episode_keys(tmp_path / "calm")
 
 
+@pytest.mark.deep
 def test_a_second_signal_does_not_wait_for_a_checkpoint_and_leaves_none_that_is_half_there(tmp_path, monkeypatch):
     asyncio.run(train(short_run(**EVERY), tmp_path / "calm"))
     disk = SlowDisk(monkeypatch)

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 from short_runs import ended, figures, left_behind, short_run, start
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.record.checkpoint import read_tensors
@@ -64,6 +64,7 @@ def work_until(folder: Path, phase: str, lines: int, made: RunConfig | None = No
 MOMENTS = [("exploration", 3), ("estimator", 2), ("train", 1)]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("phase", "lines"), [pytest.param(*MOMENTS[0], marks=pytest.mark.slow), *MOMENTS[1:]])
 def test_a_run_killed_within_or_after_exploration_goes_on_to_the_same_bits(calm, tmp_path, phase, lines):
     run = tmp_path / "run"

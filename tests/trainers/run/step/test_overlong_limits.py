@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from short_runs import short_run
 
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.refusals import refuse_unfit
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.refusals import refuse_unfit
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.trainers.credit.batch.longest import longest
@@ -45,12 +45,12 @@ def test_replies_of_the_dapo_recipe_meet_its_limit(tmp_path):
     ],
 )
 def test_an_episode_has_no_more_tokens_than_turns_and_context_allow(changes, most):
-    seats = InlineSeats(ODD, {}, (), limit=1)
+    facts = InlineSeats(ODD, {}, (), limit=1).facts
     config = of([], **changes)
-    assert longest(config, seats) == {"reply": 6, "episode": most}
+    assert longest(config, facts) == {"reply": 6, "episode": most}
     with pytest.raises(ConfigError, match=rf"begins after {most} tokens of an episode's replies, .* allows {most} \("):
-        refuse_unfit(of([{"name": "overlong", "max_tokens": most + 2, "buffer": 2}], **changes), seats)
-    refuse_unfit(of([{"name": "overlong", "max_tokens": most + 1, "buffer": 2}], **changes), seats)
+        refuse_unfit(of([{"name": "overlong", "max_tokens": most + 2, "buffer": 2}], **changes), facts)
+    refuse_unfit(of([{"name": "overlong", "max_tokens": most + 1, "buffer": 2}], **changes), facts)
 
 
 def test_a_limit_that_no_environment_lets_a_run_reach_is_refused_before_it_is_open():

@@ -47,7 +47,7 @@ class MoppsConfig(StageConfig):
 def mopps(pool: TaskPool, config: MoppsConfig, memory: Sequence[Row] | None) -> tuple[list[int], list[list[float]]]:
     """Numbers of the step's tasks; remembers rows of number, a and b.
 
-    >>> from manyturn.envs.contract.task import Task
+    >>> from manyturn.envs.contract.tasks.task import Task
     >>> tasks = [Task(str(n), "train") for n in range(8)]
     >>> sure = [[n, *((500.0, 500.0) if n in (2, 5) else (1000.0, 1.0))] for n in range(8)]
     >>> sorted(mopps(TaskPool(tasks, 2, 0, 1), MoppsConfig(), sure)[0])
