@@ -30,7 +30,8 @@ class Advised:
     """
 
     def __init__(self, agent: Agent, advice: Advice):
-        self.agent, self.advice, self.name = agent, advice, agent.name
+        self.agent, self.name = agent, agent.name
+        self.advice: Advice = advice
 
     def player(self, key: EpisodeKey, instructions: str) -> "AdvisedPlayer":
         return AdvisedPlayer(self.agent.player(key, instructions), self.advice)

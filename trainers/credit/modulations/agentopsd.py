@@ -75,7 +75,8 @@ def agentopsd(batch: TurnBatch, advantage_K: FloatK, config: AgentopsdConfig) ->
 
 def evidence(batch: TurnBatch) -> FloatK:
     """Sum over the tokens of each turn (K) of the teacher's log-ratios, as far as they are known."""
-    return np.bincount(batch.turn_of_T, np.nan_to_num(batch.token_column("teacher")), len(batch.turn_K))
+    ratio_T = np.nan_to_num(batch.token_column("teacher"))
+    return np.bincount(batch.turn_of_T, ratio_T, len(batch.turn_K)).astype(np.float64, copy=False)
 
 
 def _prior(batch: TurnBatch) -> FloatK:

@@ -58,8 +58,6 @@ def opsd(batch: TurnBatch, config: OpsdConfig) -> TurnBatch:
     >>> opsd(batch, OpsdConfig(weight=0.5)).reward_K
     array([1., 0.])
     """
-    ratio_T = np.nan_to_num(batch.token_column("teacher"))
-    paid_K = np.bincount(batch.turn_of_T, ratio_T, len(batch.turn_K))
-    if config.over == "token":
-        paid_K = paid_K / np.maximum(batch.tokens_K, 1)
-    return with_part(batch, "opsd", "teacher", config.weight * paid_K)
+    ratio_T, share = np.nan_to_num(batch.token_column("teacher")), config.over == "token"
+    paid_T = config.weight * ratio_T / (batch.tokens_K[batch.turn_of_T] if share else 1)
+    return with_part(batch, "opsd", "teacher", np.bincount(batch.turn_of_T, paid_T, len(batch.turn_K)).astype(float))

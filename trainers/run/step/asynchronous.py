@@ -112,8 +112,7 @@ class Ahead:
         episodes, drawn = self._episodes(choice.learnt), [state.drawn[s - first][n] for s, n in choice.learnt]
         numbers = {run.train[number].id: number for number in drawn}
         is_kept, spread = filtered(episodes, [True] * len(episodes), run.roles, run.config.rollout.spread_share)
-        begun = {episode.key: None for episode in episodes}
-        lesson = Lesson(step, episodes, is_kept, numbers, begun, figures=spread)
+        lesson = Lesson(step, episodes, is_kept, numbers, {episode.key: None for episode in episodes}, figures=spread)
         memory = state.memory
 
         def update() -> Any:
