@@ -422,6 +422,10 @@ OPTIONS: dict[str, Matters | Unchanged] = {
         {}, {**ALL, "credit.advantage=spo": {"low": -3.0, "high": 3.0}}, why="without an entry it has its defaults"
     ),
     "columns=drift.most_tokens": Matters(5, steps=3),
+    "columns=teacher": Unchanged(
+        {}, {**GIGPO, "credit.rewards=opsd": {"weight": 3.0}}, why="without an entry it has its defaults"
+    ),
+    "columns=teacher.advice": Matters("answer"),
     "columns=tool_calls": Unchanged(
         {},
         {"model.path": CALLING, **CALLS, "credit.advantage=stratified": {"stratum": "tool_calls"}},
