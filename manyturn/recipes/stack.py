@@ -47,8 +47,9 @@ _KEPT_SETTINGS = {("learner", "old_logprobs")}  # a correction works with one of
 
 
 # Penalties and payments, gates on them, what replaces the outcome; gates on that come last.
-_STAGES = ("invalid_penalty", "overlong", "part_weights", "tiers", "gated", "igpo", "spa")
-_LATE_PARTS = frozenset({"contribution", "grounding", "gain"})
+_STAGES = ("invalid_penalty", "overlong", "part_weights", "clip_delta", "tiers", "gated", "igpo", "opsd", "spa")
+_WEIGHTS = ("agentopsd", "entropy_weight", "empg")  # of a turn's credit; what adds a bonus comes last
+_LATE_PARTS = frozenset({"contribution", "grounding", "gain", "teacher"})
 
 
 class NamedRecipe(NamedTuple):
@@ -160,6 +161,10 @@ def _order_stages(values: dict[str, Any]) -> None:
     rewards = _table(values, "credit").get("rewards")
     if isinstance(rewards, list) and all(_name(_entry(entry)) in _STAGES for entry in rewards):
         values["credit"] = {**values["credit"], "rewards": sorted(map(_entry, rewards), key=_rank)}
+    weights = _table(values, "credit").get("modulation")
+    if isinstance(weights, list) and all(_name(_entry(entry)) in _WEIGHTS for entry in weights):
+        ordered = sorted(map(_entry, weights), key=lambda entry: _WEIGHTS.index(entry["name"]))
+        values["credit"] = {**values["credit"], "modulation": ordered}
 
 
 def _rank(entry: Mapping[str, Any]) -> int:

@@ -12,7 +12,7 @@ from manyturn.trainers.record.env_changes import env_change_lines
 from manyturn.trainers.record.run_folder import RunFolderError, read_metrics
 from manyturn.trainers.record.shown_metrics import CURVES, SHOWN, owned_keys
 
-_PHASES = ("demonstrations", "imitation", "warmup", "exploration", "estimator", "train", "validation")
+_PHASES = ("demonstrations", "imitation", "warmup", "exploration", "estimator", "critic", "train", "validation")
 _TOLD = {"device": "device", "updates": "updates", "warmup": "warm-up", "weights": "weights", "seconds": "seconds"}
 _SLOWEST = 8  # tasks that are named
 _HELD_OUT = {
@@ -148,6 +148,7 @@ def _before(lines: Mapping[str, Sequence[Plain]]) -> Iterator[Plain]:
     """Section of the warm-up."""
     yield from _warmup(lines["warmup"])
     yield from _estimator(lines["estimator"])
+    yield from _critic(lines["critic"])
 
 
 def _estimator(lines: Sequence[Plain]) -> Iterator[Plain]:
@@ -159,6 +160,13 @@ def _estimator(lines: Sequence[Plain]) -> Iterator[Plain]:
     ]
     if series:
         yield _curve("Estimate of the outcome, before the first step", "squared error", False, series, "update")
+
+
+def _critic(lines: Sequence[Plain]) -> Iterator[Plain]:
+    """Quality of a critic that is trained before the first step."""
+    series = [_series(owner or "critic", lines, own, "updates") for owner, own in owned_keys(lines, "value_explained")]
+    if series:
+        yield _curve("Returns that the critic explains, before the first step", "share", True, series, "pass")
 
 
 def _held_out(summary: Plain) -> list[Plain]:

@@ -27,6 +27,7 @@ _HEADS = {
     "warmup": "warm-up {updates:5d}",
     "exploration": "explore {played_episodes:5d}",
     "estimator": "estimate {updates:4d}",
+    "critic": "critic {updates:6d}",
     "train": "step {step:8d}",
     "validation": "valid {step:7d}",
 }

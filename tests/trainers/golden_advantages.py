@@ -24,6 +24,7 @@ from manyturn.trainers.credit.groups.situation_graph import distances
 from manyturn.trainers.credit.groups.situations import situations
 from manyturn.trainers.credit.groups.two_levels import two_levels
 from manyturn.trainers.credit.groups.values import estimate
+from manyturn.trainers.credit.modulations.agentopsd import AgentopsdConfig, agentopsd
 from manyturn.trainers.credit.modulations.empg import EmpgConfig, empg
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.rewards.invalid_penalty import InvalidPenaltyConfig
@@ -518,6 +519,20 @@ def check_spo(case: Case) -> None:
     close(case, on_tokens(case, result.advantage_K), expected["advantages"])
     after = np.array([result.memory["advantage spo"][name] for name in names])
     close(case, after, np.stack([expected["alpha_new"], expected["beta_new"]], axis=1))
+
+
+@golden("agentopsd")
+def check_agentopsd(case: Case) -> None:
+    inputs, places = case["inputs"], iter(range(len(case["inputs"]["ratios"])))
+    rows = [[next(places) for _ in range(length)] for length in inputs["lengths"]]
+    batch = TurnBatch.from_episodes(
+        [[0.0] * (len(row) - 1) + [outcome] for row, outcome in zip(rows, inputs["outcomes"], strict=True)],
+        inputs["groups"],
+        tokens=[[inputs["tokens"][place] for place in row] for row in rows],
+        token_columns={"teacher": [[inputs["ratios"][place] for place in row] for row in rows]},
+    )
+    weighed_K = agentopsd(batch, np.array(inputs["advantages"]), AgentopsdConfig(**case["params"]))
+    close(case, weighed_K, case["expected"]["weighed"])
 
 
 @golden("empg_thirdparty")

@@ -6,6 +6,7 @@ from typing import Any
 GUESS = "manyturn/GuessNumber-v0"  # tells answer and progress, and lists that it pays no part but the outcome
 DOORS = f"{Path(__file__).parent / 'doors.py'}:Doors"  # tells progress, and lists nothing; 85 tasks of one kind
 CALENDAR = f"{Path(__file__).parent / 'appointments.py'}:Calendar"  # tells nothing
+DEAD_ENDS = f"{Path(__file__).parent / 'run/step/dead_ends.py'}:DeadEnds"  # has no expert
 TURN_GATE = {"name": "gated", "gates": [{"threshold": 0.5}, {"part": "turn", "threshold": -1.0}]}
 TURN_WEIGHT = {"name": "part_weights", "weights": {"turn": 2.0}}
 UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
@@ -13,6 +14,20 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": DOORS, "credit.rewards": ["igpo"]},
         r"igpo needs .* asks for the true answer, and .*doors.py:Doors does not provide it: override answer\(\)",
         {"env.id": GUESS},
+    ),
+    (
+        {"env.id": DEAD_ENDS, "credit.modulation": ["agentopsd"]},
+        r"agentopsd needs the column 'teacher', which .*DeadEnds has no expert: .*advice = \"answer\"",
+        {"env.id": GUESS},
+    ),
+    (
+        {
+            "env.id": DOORS,
+            "credit": {"advantage": "gigpo", "rewards": ["opsd"]},
+            "columns": [{"name": "teacher", "advice": "answer"}],
+        },
+        r"opsd needs the column 'teacher', which .*Doors has no answer: override answer\(\) .*advice = \"expert\"",
+        {"columns": [{"name": "teacher"}]},
     ),
     (
         {"env.id": CALENDAR, "credit.rewards": ["tiers"]},

@@ -16,8 +16,9 @@ METRICS: dict[str, str] = {
     # --- where we are
     "step": "Reinforcement-learning step, from 1. Step 0 is the warmed-up policy.",
     "phase": "'demonstrations' once they are there, 'imitation' for the first update of the warm-up, 'warmup' for a "
-    "measurement during it, 'exploration' for what is played before the first step so that an estimator can learn from "
-    "it, 'estimator' for a pass of that, 'train' for a step, 'validation' for an evaluation.",
+    "measurement during it, 'exploration' for what is played before the first step so that an estimator or a critic "
+    "can learn from it, 'estimator' and 'critic' for a pass of that, 'train' for a step, 'validation' for an "
+    "evaluation.",
     "seconds": "Wall-clock seconds since this process began the run or resumed it.",
     "version": "Policy version: updates applied to the weights when the line was written.",
     # --- what the policy did
@@ -49,6 +50,7 @@ METRICS: dict[str, str] = {
     "belief_seconds": "IGPO: seconds of asking for those probabilities.",
     "tool_calls": "Mean number of an episode's tool calls that can be read, of those tools that [[columns]] names.",
     "drift": "SPO: mean |change of a token's log-probability| since their last visit, over turns of tasks seen before.",
+    "least_spread": "Least standard deviation of returns of the groups that rollout.spread_share keeps.",
     "rounds": "Rounds of play in the step.",
     "env_changed": "What differs in the environment since the step before; only where --accept-env accepted it.",
     "no_signal": "Why the step taught nothing: every advantage or the gradient was 0; only in those steps.",
@@ -57,8 +59,10 @@ METRICS: dict[str, str] = {
     "goal_reached": "Share of groups in which an episode reached the goal, so that GraphGPO has distances.",
     "deepest_compared": "Share of turns that HGPO compares at its greatest depth of shared history.",
     "actions_compared": "Share of turns in situations in which the group took more than one action.",
+    "successes": "Share of scorable episodes that psr_nsr takes for successes.",
     "compared_draws": "Share of drawn turns that have siblings: other draws from the same past.",
     "repeated_turns": "Share of turns that a branch repeats and another member drew.",
+    "teacher_gap": "Mean of what advice in the prompt adds to the log-probability of a reply token.",
     "drawn_entropy": "Mean entropy of the tokens drawn at the run's temperature, in nats.",
     "tempered_temperature": "Temperature that tempered members were drawn at.",
     "tempered_learnt": "Share of tempered episodes that are learnt from.",

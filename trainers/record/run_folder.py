@@ -22,7 +22,7 @@ from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig, parse_config, part_origins, read_toml, to_toml
 from manyturn.trainers.record.metrics import checked
 
-_EXPLORATION = ("exploration", "estimator")  # phases of metrics
+_EXPLORATION = ("exploration", "estimator", "critic")  # phases of metrics
 _TABLES = ("episodes", "turns")
 _LEDGERS = "ledgers"
 _ORIGIN = "# "  # begins the notes at the head of config.toml

@@ -103,6 +103,7 @@ SHOWN = (
     ShownMetric("warmup_left_seconds", "at most {:.0f} s left"),
     ShownMetric("estimate_error", "missed {:.3f}"),
     ShownMetric("estimate_explained", "explained {:.0%}"),
+    ShownMetric("value_explained", "critic explained {:.0%}"),
 )
 
 

@@ -27,6 +27,8 @@ STAGES = [
     {"name": "part_weights", "weights": {"step": 0.5, "outcome": 2.0}},
     {"name": "gated", "gates": GATES[:1]},
     {"name": "gated", "gates": GATES, "equal": "closes"},
+    {"name": "clip_delta", "part": "step", "eta": 0.25},
+    {"name": "opsd"},
     {"name": "spa", "completeness": "none", "wage": "by_turn"},
     {"name": "spa", "alpha": 0.5},
     {"name": "spa", "form": "released"},
@@ -64,8 +66,14 @@ def furnished(batch: TurnBatch, seed: int) -> TurnBatch:
         "longest_episode": np.full(K, 8.0),
     }
     parts = {"outcome": batch.parts["outcome"], "step": batch.parts["gain"]}
+    ratios_T = np.where(rng.random(len(batch.turn_of_T)) < 0.2, np.nan, rng.integers(-8, 9, len(batch.turn_of_T)) / 8)
     return replace(
-        batch, parts=parts, columns=columns, format_valid_K=rng.random(K) < 0.7, understood_K=rng.random(K) < 0.7
+        batch,
+        parts=parts,
+        columns=columns,
+        token_columns={"teacher": ratios_T},
+        format_valid_K=rng.random(K) < 0.7,
+        understood_K=rng.random(K) < 0.7,
     )
 
 
@@ -161,6 +169,19 @@ def test_what_a_stage_needs_is_what_it_asks_the_batch_for(stage):
     [column] = REWARDS.parse(stage).needs
     with pytest.raises(ValueError, match=f"no column '{column}'"):
         run(TurnBatch.from_episodes([[0, 1]], groups=[0]), stage)
+
+
+# ---- clip_delta -------------------------------------------------------------------------------------------------
+
+
+@quick
+@given(batch=batches(), seed=st.integers(0, 99))
+def test_a_bounded_part_cannot_be_collected_by_more_turns(batch, seed):
+    batch = furnished(batch, seed)
+    first_E = sums_E(batch, np.where(batch.turn_K == 0, batch.parts["step"], 0.0))
+    told_apart = run(batch, {"name": "clip_delta", "part": "step"})[0]
+    np.testing.assert_allclose(sums_E(told_apart, told_apart.parts["step"]), first_E, atol=1e-9)
+    assert (run(batch, {"name": "clip_delta", "part": "step", "eta": 0.5, "delta": False})[0].parts["step"] <= 0).all()
 
 
 # ---- gated ------------------------------------------------------------------------------------------------------

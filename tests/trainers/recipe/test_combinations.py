@@ -41,7 +41,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "spo": {"forgetting": "steady", "low": -99, "high": 99},
 }
 OF_GROUPS = ["grpo", "rloo", "loop", "opo", "stratified", "mt_grpo", "igpo", "reinforce_pp_baseline", "rtmc"]
-NEEDED = {name: {"value": {}} for name in ("gae", "turn_gae", "bilevel_gae")}
+NEEDED = {name: {"value": {}} for name in ("gae", "turn_gae", "bilevel_gae", "dual_gae")}
 OF_SITUATIONS = ["gigpo", "graphgpo", "g2po", "hgpo", "situation_gae"]
 
 
@@ -143,14 +143,17 @@ def test_a_group_of_one_that_is_refused_would_give_no_credit(name, batch):
     assert not advantage(batch, of(name)).any()
 
 
-@pytest.mark.parametrize("name", ["gae", "turn_gae", "bilevel_gae", "spo", "reinforce_pp"])
+@pytest.mark.parametrize("name", ["gae", "turn_gae", "bilevel_gae", "dual_gae", "spo", "reinforce_pp", "psr_nsr"])
 def test_methods_without_groups_take_one_episode_of_each_task(name):
     assert run(**{"credit.advantage": of(name), "rollout.group": 1, **NEEDED.get(name, {})}).rollout.group == 1
 
 
 @pytest.mark.parametrize("name", OF_GROUPS + OF_SITUATIONS)
 def test_methods_of_groups_need_a_group(name):
-    with pytest.raises(ConfigError, match=r"raise rollout\.group, .*\(bilevel_gae, gae, reinforce_pp, spo, turn_gae\)"):
+    with pytest.raises(
+        ConfigError,
+        match=r"raise rollout\.group, .*\(bilevel_gae, dual_gae, gae, psr_nsr, reinforce_pp, spo, turn_gae\)",
+    ):
         run(**{"credit.advantage": of(name), "rollout.group": 1})
     run(**{"credit.advantage": of(name), "rollout.group": 2, **NEEDED.get(name, {})})
 

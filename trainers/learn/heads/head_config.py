@@ -52,6 +52,16 @@ class ExplorationConfig(Options):
     and pays the outcome at the last turn until it explains more, or it stops."""
 
 
+class PretrainingConfig(Options):
+    """Training of a critic before reinforcement: the warmed-up policy plays, and what it earned is learnt."""
+
+    episodes: int = Field(default=256, ge=1)
+    """Episodes that are played for it, in groups as steps have them. They count in the run's budget."""
+    passes: int = Field(default=5, ge=1)
+    """Passes over them, in minibatches of learner.minibatch; a least-squares fit gives them so many times the weight.
+    """
+
+
 class HeadConfig(Options):
     """A layer, or two, on the policy's last hidden states, or on those of a copy."""
 
@@ -83,6 +93,23 @@ class ValueHeadConfig(HeadConfig):
     """Weight of the value loss in the policy's own gradient; 0: the head reads the policy and does not change it."""
     own: Annotated[OwnCriticConfig, _OWN] = OwnCriticConfig()
     """A critic with a body of its own, which learns along in all its weights; with learner.lora_rank, in adapters."""
+    pretraining: PretrainingConfig | None = None
+    """How the critic is trained before the first step; unset: it begins at 0."""
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if self.pretraining is None:
+            return None
+        if run.progress is not None and run.progress.is_fixed:
+            return (
+                "value.pretraining learns what an estimator pays, which is trained on the same episodes and not there "
+                "yet: leave value.pretraining out, or set progress.body = 'policy'"
+            )
+        if self.pretraining.episodes < run.rollout.group:
+            return (
+                f"value.pretraining.episodes = {self.pretraining.episodes} are less than a group of "
+                f"{run.rollout.group}: give {run.rollout.group} or more"
+            )
+        return None
 
 
 class ProgressHeadConfig(HeadConfig):

@@ -14,7 +14,7 @@ trained along with it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -255,6 +255,14 @@ class ProgressHead:
             loss.backward()
             self.fit.apply(max_norm)
         return loss.item()
+
+
+Head = TypeVar("Head", bound=LearnerHead)
+
+
+def critics_of(heads: Sequence[Head]) -> list[Head]:
+    """The heads that predict values."""
+    return [head for head in heads if head.name == ValueHead.name]
 
 
 def head_tensors(heads: Sequence[LearnerHead]) -> dict[str, torch.Tensor]:

@@ -104,7 +104,7 @@ def suppliers(run: Any, env: EnvFacts) -> list[ColumnConfig]:
     """
     columns = run.credit.needs | run.credit.uses
     supplier_of = _names(columns)
-    options = [_options(name, run) for name in dict.fromkeys(supplier_of[column] for column in sorted(columns))]
+    options = [options_of(name, run) for name in dict.fromkeys(supplier_of[column] for column in sorted(columns))]
     return [supplier for supplier in options if supplier.refuse(run, env) is None]
 
 
@@ -133,7 +133,7 @@ def refuse_columns(run: Any, env: EnvFacts | None) -> str | None:
         if column not in supplier_of:
             return f"{stage} needs the {unknown('column', column, supplier_of)}"
     for column, stage in needed.items():
-        supplier = _options(supplier_of[column], run)
+        supplier = options_of(supplier_of[column], run)
         if reason := supplier.refuse(run, env):
             return f"{stage} needs {supplier.method or f'the column {column!r}'}, which {reason}"
     names = [supplier.name for supplier in run.columns]
@@ -173,6 +173,6 @@ def _config_type(name: str) -> type[ColumnConfig]:
     return config_type
 
 
-def _options(name: str, run: Any) -> ColumnConfig:
+def options_of(name: str, run: Any) -> ColumnConfig:
     """A supplier's options: the run's own, or the defaults."""
     return next((options for options in run.columns if options.name == name), None) or COLUMNS.parse(name)

@@ -29,6 +29,8 @@ class RolloutConfig(Options):
     """A turn limit of training episodes that grows with the steps."""
     rounds: int = Field(default=1, ge=1)
     """Most rounds of play in a step: groups whose episodes all earn the same are replaced in the next round."""
+    spread_share: float = Field(default=1.0, gt=0, le=1)
+    """Share of a step's groups that are learnt from: those whose returns are spread the most; 1 learns from all."""
     branching: Branching | None = None
     """Episodes of a group that fork off others where the policy is unsure; unset, all begin at the first turn."""
     tempering: Tempering | None = None
@@ -64,6 +66,11 @@ class RolloutConfig(Options):
             return (
                 f"rollout.rounds = {self.rounds} plays groups again whose episodes earn the same, as every group of "
                 "one does: raise rollout.group, or leave rounds out"
+            )
+        if self.spread_share < 1 and min(self.group, self.tasks) == 1:
+            return (
+                f"rollout.spread_share = {self.spread_share} ranks a step's groups by the spread of their returns, of "
+                "which one task or one episode leaves nothing: raise rollout.tasks and rollout.group, or leave it out"
             )
         return _refuse_choice(run, env) if env and run.curriculum.chooses and run.steps else None
 

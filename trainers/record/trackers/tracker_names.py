@@ -11,7 +11,7 @@ PHASES = {"train": "train", "validation": "eval"}  # other phases keep their nam
 _OTHER_NAMES = {shown.key: shown.other_name for shown in SHOWN if shown.other_name}
 TIMES = {"rollout_seconds": "timing_s/gen", "learn_seconds": "timing_s/update"}
 _PLACES = ("phase", "step", "seconds")
-_BY_UPDATES = ("demonstrations", "imitation", "warmup", "estimator")
+_BY_UPDATES = ("demonstrations", "imitation", "warmup", "estimator", "critic")
 
 
 def place(line: Mapping[str, Any]) -> int:

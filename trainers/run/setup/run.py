@@ -10,6 +10,7 @@ import torch
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine_config import EngineContext
+from manyturn.agents.play.advised import Advised
 from manyturn.agents.play.agent import Agent, Demonstrator
 from manyturn.agents.play.concurrent_episodes import Patience
 from manyturn.agents.play.error_limit import Breaker
@@ -21,6 +22,7 @@ from manyturn.envs.contract.options.refusals import refuse_unfit
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.contract.tasks.task_choice import chosen_tasks
 from manyturn.envs.hosting.local.seats import Seats
+from manyturn.trainers.learn.columns.teacher import advice_of
 from manyturn.trainers.learn.learner.learner import Learner, Share
 from manyturn.trainers.learn.learner.learner_config import OFFLOADS_NOTHING
 from manyturn.trainers.learn.learner.pass_memory import check_fits
@@ -122,6 +124,11 @@ class Run:
             temperature: to draw at instead of that which is trained with.
         """
         return self._cast(lambda trainee: trainee.agent if temperature is None else trainee.at_temperature(temperature))
+
+    def advised(self) -> Agent | Cast | Advised:
+        """The policy that plays training episodes; what a teacher would have read is kept where credit asks for it."""
+        advice = advice_of(self.config)
+        return self.policy() if advice is None else Advised(self.only.agent, advice)
 
     def demonstrator(self, teacher: Scripted, max_context: int | None = None) -> Demonstrator | Cast:
         """The teacher in the roles that are trained, recorded as if the policies had said it.

@@ -6,6 +6,7 @@ from typing import Any
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.play.rollout.refill import Refill
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
+from manyturn.trainers.play.rollout.spread_filter import filtered
 from manyturn.trainers.play.tasks.pool import CURRICULA, TaskFeedback, TaskPool
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.record.run_folder import RunFolder
@@ -31,7 +32,8 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
         await check_first_step(run, episodes)
     begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
     temperatures = temperatures_of(run, [episode.key for episode in episodes], state.memory)
-    lesson = Lesson(step, episodes, refill.is_kept, numbers, begun, temperatures)
+    is_kept, spread = filtered(episodes, refill.is_kept, run.roles, run.config.rollout.spread_share)
+    lesson = Lesson(step, episodes, is_kept, numbers, begun, temperatures, spread)
     updates = lesson.updates(run, memory)
     alarms = await check_engines(run, updates)
     learned, memory = lesson.learn(run, folder, updates, memory)

@@ -91,7 +91,7 @@ async def _play_next(
             journal.append(episode_to_plain(episode))
 
     # Branches repeat what one policy said; where there are several, nothing branches.
-    policy = Forking(run.only.agent, forks) if run.config.rollout.branching else run.policy()
+    policy = Forking(run.only.agent, forks) if run.config.rollout.branching else run.advised()
     if temperatures:
         policy = Tempered(run.only.agent, temperatures)
     patience = run.patience  # its share of errors is of all that is planned
