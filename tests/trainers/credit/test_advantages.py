@@ -364,7 +364,7 @@ def test_turn_rewards_reach_back_and_outcomes_are_named():
         advantage_K = advantage(batch, {"name": name, "gamma": 0.5, "std": False})
         assert advantage_K[1] > 0 > advantage_K[3]
         assert advantage_K[0] > advantage_K[2]
-        with pytest.raises(ValueError, match=f"{name}: unknown reward part 'success'.*There are gain, outcome"):
+        with pytest.raises(ValueError, match=f"{name}: unknown reward part 'success'.*there are gain, outcome"):
             advantage(batch, {"name": name, "outcome": "success"})
     with pytest.raises(ValidationError, match="outcome has no effect with baseline = 'turn': leave it out"):
         ADVANTAGES.parse({"name": "igpo", "baseline": "turn", "outcome": "gain"})

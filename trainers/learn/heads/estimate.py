@@ -16,7 +16,7 @@ import torch
 from manyturn.trainers.learn.passes.samples import Rows, Sample
 
 
-class Estimate(NamedTuple):
+class ProgressEstimate(NamedTuple):
     """An estimate of E episodes with K turns.
 
     Attributes:
@@ -28,7 +28,7 @@ class Estimate(NamedTuple):
     total_E: np.ndarray
 
 
-def sums_estimate(samples: Sequence[Sample], rows: Rows, episodes: int) -> Estimate:
+def sums_estimate(samples: Sequence[Sample], rows: Rows, episodes: int) -> ProgressEstimate:
     """The estimate of predicted contributions.
 
     Args:
@@ -36,23 +36,23 @@ def sums_estimate(samples: Sequence[Sample], rows: Rows, episodes: int) -> Estim
         episodes: E, of which the samples may be some.
     """
     predicted_K, owner_K = _by_turn(samples, rows)
-    return Estimate(predicted_K, np.bincount(owner_K, predicted_K, minlength=episodes))
+    return ProgressEstimate(predicted_K, np.bincount(owner_K, predicted_K, minlength=episodes))
 
 
-def states_estimate(samples: Sequence[Sample], rows: Rows, episodes: int) -> Estimate:
+def states_estimate(samples: Sequence[Sample], rows: Rows, episodes: int) -> ProgressEstimate:
     """The estimate of outcomes that are predicted before each reply; see ``sums_estimate``.
 
     >>> said = np.zeros(0)
     >>> samples = [Sample(0, said, said, said, said), Sample(1, said, said, said, said)]
     >>> states_estimate(samples, [torch.tensor([0.5, 0.25, 1.0]), torch.tensor([0.75])], 2)
-    Estimate(contribution_K=array([-0.25,  0.75,  0.  ,  0.  ]), total_E=array([1.  , 0.75]))
+    ProgressEstimate(contribution_K=array([-0.25,  0.75,  0.  ,  0.  ]), total_E=array([1.  , 0.75]))
     """
     predicted_K, owner_K = _by_turn(samples, rows)
     contribution_K, total_E = np.zeros(len(owner_K)), np.zeros(episodes)
     (follows_K,) = np.nonzero(owner_K[1:] == owner_K[:-1])
     contribution_K[follows_K] = predicted_K[follows_K + 1] - predicted_K[follows_K]
     total_E[owner_K] = predicted_K  # of equal places the last one stays
-    return Estimate(contribution_K, total_E)
+    return ProgressEstimate(contribution_K, total_E)
 
 
 def _by_turn(samples: Sequence[Sample], rows: Rows) -> tuple[np.ndarray, np.ndarray]:

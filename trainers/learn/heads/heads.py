@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import numpy as np
 import torch
 
-from manyturn.trainers.learn.heads.estimate import Estimate, sums_estimate
+from manyturn.trainers.learn.heads.estimate import ProgressEstimate, sums_estimate
 from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.heads.head_fits import GradientFit, JoinedRanks, LeastSquaresFit, fit_of, with_one
 from manyturn.trainers.learn.passes.forward import Place, Reading, by_row
@@ -188,7 +188,7 @@ class ProgressHead:
         """The contribution of each reply to the outcome: one number for each reply of a row."""
         return contributions(self.fit, reading)
 
-    def estimate(self, samples: Sequence[Sample], rows: Rows, episodes: int) -> Estimate:
+    def estimate(self, samples: Sequence[Sample], rows: Rows, episodes: int) -> ProgressEstimate:
         """The estimate of the episodes that these samples are of, from what ``watch`` returned of each."""
         return sums_estimate(samples, rows, episodes)
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from manyturn.trainers.learn.heads.estimate import Estimate, states_estimate, sums_estimate
+from manyturn.trainers.learn.heads.estimate import ProgressEstimate, states_estimate, sums_estimate
 from manyturn.trainers.learn.heads.head_config import OwnCriticConfig, ProgressHeadConfig
 from manyturn.trainers.learn.heads.heads import Figures, HeadTargets, ValueHead, contributions
 from manyturn.trainers.learn.heads.own_body import OwnBody
@@ -64,7 +64,7 @@ class FixedEstimator:
         """The prediction at each reply, from a pass of its own body: one number per reply of a row."""
         return contributions(self.fit, reading, "reply_ends" if self._sums else "reply_starts")
 
-    def estimate(self, samples: Sequence[Sample], rows: Rows, episodes: int) -> Estimate:
+    def estimate(self, samples: Sequence[Sample], rows: Rows, episodes: int) -> ProgressEstimate:
         """The opinion of the episodes that these samples are of.
 
         Args:
