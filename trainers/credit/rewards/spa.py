@@ -133,7 +133,7 @@ def spa(batch: TurnBatch, config: SpaConfig) -> TurnBatch:
         if config.completeness == "residual_to_last":
             contribution_K = contribution_K + ended_K * (return_K - episode_sum_K(batch, contribution_K))
         if config.wage == "shared":
-            turns_K = np.bincount(batch.episode_K)[batch.episode_K]
+            turns_K = np.bincount(batch.episode_K)[batch.episode_K].astype(np.float64)
             wage_K = (config.span * batch.columns.get(WEIGHT, 1.0) * wage_K / turns_K).astype(np.float64)
     # Not left out but set to 0, NaN excepted: an episode without an outcome stays unscorable.
     paid = replace(batch, parts={**batch.parts, OUTCOME: 0.0 * outcome_K})
