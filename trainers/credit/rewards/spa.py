@@ -134,11 +134,11 @@ def spa(batch: TurnBatch, config: SpaConfig) -> TurnBatch:
             contribution_K = contribution_K + ended_K * (return_K - episode_sum_K(batch, contribution_K))
         if config.wage == "shared":
             turns_K = np.bincount(batch.episode_K)[batch.episode_K]
-            wage_K = (config.span * batch.columns.get(WEIGHT, 1.0) * wage_K / turns_K).astype(np.float64)
+            wage_K = config.span * batch.columns.get(WEIGHT, 1.0) * wage_K / turns_K
     # Not left out but set to 0, NaN excepted: an episode without an outcome stays unscorable.
     paid = replace(batch, parts={**batch.parts, OUTCOME: 0.0 * outcome_K})
     paid = with_part(paid, "spa", "contribution", config.alpha * contribution_K)
-    return with_part(paid, "spa", "grounding", wage_K)
+    return with_part(paid, "spa", "grounding", np.asarray(wage_K, np.float64))
 
 
 def _centred(batch: TurnBatch, return_K: FloatK) -> FloatK:
