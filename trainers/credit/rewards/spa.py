@@ -25,9 +25,10 @@ Implementation:
    the outcome before each reply, and a turn contributes what it changes. Where the answer to an action shows what the
    action was worth, that is learnt from few episodes. Branches (``rollout.branching``) share states, so that each is
    learnt from several outcomes.
-6. Contributions that are differences of predicted states, and complete, are rewards of a potential: they move what a
-   turn is compared with, and not which policy is best. Under GAE with lambda 1 they are a baseline and no more. With a
-   smaller lambda the credit of a turn is what it changed.
+6. Contributions that are differences of predicted states, and complete, are rewards of a potential where gamma is 1:
+   they move what a turn is compared with, and not which policy is best. A smaller gamma, such as that of ``turn-ppo``,
+   discounts them and leaves a rest that depends on the actions. Under GAE with lambda 1 they are a baseline and no more.
+   With a smaller lambda the credit of a turn is what it changed.
 
 As published: completeness "none", wage "by_turn", ``progress.trust = "full"`` and ``progress.exploration.target =
 "sum"``. Then what the estimator does not explain is paid to no turn, and beta 0.5 over many turns is more than an
