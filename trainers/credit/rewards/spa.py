@@ -27,7 +27,7 @@ Implementation:
    learnt from several outcomes.
 6. Contributions that are differences of predicted states, and complete, are rewards of a potential where gamma is 1:
    they move what a turn is compared with, and not which policy is best. A smaller gamma, such as that of ``turn-ppo``,
-   discounts them and leaves a rest that depends on the actions. Under GAE with lambda 1 they are a baseline and no more.
+   discounts them and leaves a rest that depends on actions. Under GAE with lambda 1 they are a baseline and no more.
    With a smaller lambda the credit of a turn is what it changed.
 
 As published: completeness "none", wage "by_turn", ``progress.trust = "full"`` and ``progress.exploration.target =
