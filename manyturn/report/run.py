@@ -84,7 +84,7 @@ def _series(name: str, lines: Sequence[Plain], key: str, x: str = "step") -> Pla
     return {"name": name, "points": [[number(line.get(x)), number(line.get(key)), None, None] for line in lines]}
 
 
-def _curve(title: str, unit: str, percent: bool, series: Sequence[Plain], x: str = "step") -> Plain:
+def _curve(title: str, unit: str, series: Sequence[Plain], *, percent: bool = False, x: str = "step") -> Plain:
     present = [one for one in series if any(point[1] is not None for point in one["points"])]
     return {"title": title, "x": x, "y": unit, "percent": percent, "series": present}
 
@@ -97,7 +97,7 @@ def _success(lines: Mapping[str, Sequence[Plain]], summary: Plain | None) -> Pla
         before, after = ([step, *map(number, ends(summary[name], "success"))] for name, step in places)
         # A gap: nothing was measured between them, and a line would say that something was.
         series.append({"name": "held out", "points": [before, [0, None, None, None], after]})
-    return _curve("Success", "share of episodes", True, series)
+    return _curve("Success", "share of episodes", series, percent=True)
 
 
 def _curves(lines: Sequence[Plain]) -> Iterator[Plain]:
@@ -108,13 +108,13 @@ def _curves(lines: Sequence[Plain]) -> Iterator[Plain]:
             if shown.curve == title
             for owner, key in owned_keys(lines, shown.key)
         ]
-        curve = _curve(title, axis.unit, axis.percent, series)
+        curve = _curve(title, axis.unit, series, percent=axis.percent)
         if curve["series"]:
             yield curve
     parts = dict.fromkeys(key for line in lines for key in line if key.startswith(PARTS))
     if parts:
         series = [_series(key.removeprefix(PARTS), lines, key) for key in parts]
-        yield _curve("Parts of the return", "mean of an episode", False, series)
+        yield _curve("Parts of the return", "mean of an episode", series)
 
 
 def _slowest(lines: Sequence[Plain]) -> Iterator[Plain]:
@@ -139,7 +139,7 @@ def _warmup(lines: Sequence[Plain]) -> Iterator[Plain]:
         ("Loss in the warm-up", "nats a token", False, "loss"),
     ):
         series = [_series(owner or "warm-up", lines, own, "updates") for owner, own in owned_keys(lines, key)]
-        curve = _curve(title, unit, percent, series, "update")
+        curve = _curve(title, unit, series, percent=percent, x="update")
         if curve["series"]:
             yield curve
 
@@ -159,14 +159,14 @@ def _estimator(lines: Sequence[Plain]) -> Iterator[Plain]:
         for owner, own in owned_keys(lines, key)
     ]
     if series:
-        yield _curve("Estimate of the outcome, before the first step", "squared error", False, series, "update")
+        yield _curve("Estimate of the outcome, before the first step", "squared error", series, x="update")
 
 
 def _critic(lines: Sequence[Plain]) -> Iterator[Plain]:
     """Quality of a critic that is trained before the first step."""
     series = [_series(owner or "critic", lines, own, "updates") for owner, own in owned_keys(lines, "value_explained")]
     if series:
-        yield _curve("Returns that the critic explains, before the first step", "share", True, series, "pass")
+        yield _curve("Returns that the critic explains, before the first step", "share", series, percent=True, x="pass")
 
 
 def _held_out(summary: Plain) -> list[Plain]:

@@ -223,6 +223,19 @@ def test_files_stay_short_enough_to_read():
     assert sorted(sizes.values())[len(sizes) // 2] <= 150
 
 
+def test_functions_stay_short_enough_to_read():
+    """60 lines besides the docstring, which is a command's help or the page of a public function."""
+    long = {}
+    for path in sources():
+        for node in nodes(path):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+                length = (node.end_lineno or 0) - first.lineno + 1 + node.body[0].lineno - node.lineno
+                if length > 60:
+                    long[f"{path.relative_to(ROOT)}:{node.name}"] = length
+    assert not long
+
+
 def test_import_is_light():
     """A laptop that lists environments must not wait for torch."""
     heavy = {"torch", "transformers", "pandas", "matplotlib", "pyarrow", "pydantic", "scipy", "manyturn.integrations"}

@@ -50,7 +50,8 @@ class StageConfig(Named):
         return None
 
     def of_returns(self) -> Self:
-        """The same advantage with a critic's targets that are returns and rest on no value of its own."""
+        """The same advantage with a critic's targets that are returns, and hold a value of its own only at the end
+        of a truncated episode that ``bootstrap`` carries on."""
         return self
 
     def refuse_advantage(self, advantage: "StageConfig") -> str | None:

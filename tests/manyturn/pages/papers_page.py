@@ -60,6 +60,11 @@ TITLES = {
     "2606.22995": "Group-Graph Policy Optimization for Long-Horizon Agentic Reinforcement Learning",
     "2607.14171": "Branching Policy Optimization: Sandbox-Native Language Agent Reinforcement Learning",
 }
+# What the docstring of a shared part does not say of a recipe's paper.
+OF_RECIPES = {
+    ("starpo-s", "2504.20073"): "the critic is linear in the policy's last hidden states, theirs is a second model",
+    ("verlog", "2503.01491"): "VC-PPO has one discount for all tokens and turns; here the critic's lambda is from it",
+}
 HEAD = """# Papers and recipes
 
 An acronym is not a method: AEPO, ARPO, EPO, MPO and SPO each name two papers. So look a method up by its paper.
@@ -86,7 +91,8 @@ def rows_of(name: str) -> list[str]:
     if paper.startswith("none"):
         numbers = []
     papers = [(TITLES[number], number) for number in numbers] or [(paper, "none")]
-    return [f"| {title} | {number} | `{name}` | {differs(parts)} | {tests} |" for title, number in papers]
+    differences = {number: OF_RECIPES.get((name, number)) or differs(parts) for _, number in papers}
+    return [f"| {title} | {number} | `{name}` | {differences[number]} | {tests} |" for title, number in papers]
 
 
 def differs(parts: list[Piece]) -> str:

@@ -66,7 +66,9 @@ def furnished(batch: TurnBatch, seed: int) -> TurnBatch:
         "longest_episode": np.full(K, 8.0),
     }
     parts = {"outcome": batch.parts["outcome"], "step": batch.parts["gain"]}
-    ratios_T = np.where(rng.random(len(batch.turn_of_T)) < 0.2, np.nan, rng.integers(-8, 9, len(batch.turn_of_T)) / 8)
+    unjudged_T = rng.random(len(batch.turn_of_T)) < 0.2
+    unjudged_T[np.diff(batch.turn_of_T, prepend=-1) > 0] = False  # a turn without a judged token is unscorable
+    ratios_T = np.where(unjudged_T, np.nan, rng.integers(-8, 9, len(batch.turn_of_T)) / 8)
     return replace(
         batch,
         parts=parts,

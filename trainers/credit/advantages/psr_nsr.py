@@ -62,5 +62,5 @@ def psr_nsr(batch: TurnBatch, config: PsrNsrConfig) -> Advantage:
     credit_E = np.where(good_E, config.weight if config.learns == "both" else 1.0, -1.0)
     total_K = np.where(batch.scorable_K, credit_E[batch.episode_K] - batch.penalty_K, 0.0)
     figures = {"successes": float(good_E[known_E].mean()) if known_E.any() else 0.0}
-    kept_E = {"both": None, "positive": good_E, "negative": ~good_E}[config.learns]
+    kept_E = {"both": None, "positive": good_E | ~known_E, "negative": ~good_E}[config.learns]
     return Advantage(total_K, {}, figures, kept_E=kept_E)

@@ -13,9 +13,11 @@ of each situation, and a critic or branches where a run has them.
 
 Implementation:
 1. Where a situation came back often, its mean stands for all that may follow, and the luck of the own episode counts
-   little. Where it did not, lambda is 1: the advantage is what was still earned, minus the prior.
+   little. Where it did not, lambda is 1: the advantage is what was still earned less b, times prior / (1 + prior),
+   since V holds the own return too.
 2. The prior is of what is left to earn: the mean over the episodes that got to a turn of this number. With the return
    of full episodes in its place, which rewards before the turn are part of, to stop could be worth more than to go on.
+   A turn that only one episode reached is compared with itself and earns 0: of the only long success, the last turns.
 3. With ``critic`` values of a head are the prior. Where situations come back they hardly matter; where the state
    decides and nothing comes back, this is GAE of turns with lambda 1.
 4. Branches (``rollout.branching``) visit situations again, so that forks need no method of their own here.
@@ -25,9 +27,8 @@ Implementation:
 Differences: none, for there is no paper. Values hold the own episode's return too, which biases them towards it; G2PO
 and RTMC do so as well.
 
-Against continuations of snapshots it did best of all where situations come back and say what matters, and worse than
-GRPO where anchors forget what decides: a mean over situations that were never the same is trusted all the same. It does
-not replace the methods that it joins.
+Where anchors forget what decides, a mean over situations that were never the same is trusted all the same: the credit
+audit shows that before a run (docs/credit-audit.md).
 
 Watch: ``trusted``, the mean of 1 - lambda: near 0, it is a return against a mean. ``mean_anchor_size``.
 """

@@ -1,6 +1,6 @@
 """On-policy self-distillation (OPSD): a turn earns what a teacher who knows more would rather have said.
 
-    r_k^teacher = weight E_k        over = "reply": E_k = e_k        over = "token": E_k = e_k / tokens of turn k
+    r_k^teacher = weight E_k        over = "reply": E_k = e_k        over = "token": E_k = e_k / judged tokens of turn k
     e_k = sum over tokens of turn k of log pi(token | with advice) - log pi(token)
 
 Shapes: parts K -> one more part K, "teacher". The trainer supplies the token column "teacher", the log-ratios in e_k.
@@ -10,7 +10,9 @@ privileged text. TurnOPD, arXiv 2607.05804, normalises by turns, as ``over = "to
 
 Implementation:
 1. Teacher and student are the same weights, so that a teacher who knows nothing pays nothing.
-2. A token that no teacher judged (NaN) pays nothing.
+2. A token that no teacher judged (NaN) counts neither in the sum nor in the mean. A turn without a judged token makes
+   its episode unscorable: paid 0, it would be better than every turn that the teacher would have said otherwise. An
+   empty reply earns 0.
 3. It does not preserve the optimal policy: where the advice is wrong it teaches the wrong thing, and a policy that says
    what it would say anyway earns 0 whatever the outcome.
 
@@ -58,6 +60,8 @@ def opsd(batch: TurnBatch, config: OpsdConfig) -> TurnBatch:
     >>> opsd(batch, OpsdConfig(weight=0.5)).reward_K
     array([1., 0.])
     """
-    ratio_T, share = np.nan_to_num(batch.token_column("teacher")), config.over == "token"
-    paid_T = config.weight * ratio_T / (batch.tokens_K[batch.turn_of_T] if share else 1)
-    return with_part(batch, "opsd", "teacher", np.bincount(batch.turn_of_T, paid_T, len(batch.turn_K)).astype(float))
+    ratio_T, turns = batch.token_column("teacher"), len(batch.turn_K)
+    judged_K = np.bincount(batch.turn_of_T, ~np.isnan(ratio_T), turns)
+    sum_K = np.bincount(batch.turn_of_T, np.nan_to_num(ratio_T), turns)
+    paid_K = config.weight * (sum_K / np.maximum(judged_K, 1.0) if config.over == "token" else sum_K)
+    return with_part(batch, "opsd", "teacher", np.where((judged_K == 0) & (batch.tokens_K > 0), np.nan, paid_K))

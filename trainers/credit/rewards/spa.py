@@ -25,9 +25,10 @@ Implementation:
    the outcome before each reply, and a turn contributes what it changes. Where the answer to an action shows what the
    action was worth, that is learnt from few episodes. Branches (``rollout.branching``) share states, so that each is
    learnt from several outcomes.
-6. Contributions that are differences of predicted states, and complete, are rewards of a potential: they move what a
-   turn is compared with, and not which policy is best. Under GAE with lambda 1 they are a baseline and no more. With a
-   smaller lambda the credit of a turn is what it changed.
+6. Contributions that are differences of predicted states, and complete, are rewards of a potential where gamma is 1:
+   they move what a turn is compared with, and not which policy is best. A smaller gamma, such as that of ``turn-ppo``,
+   discounts them and leaves a rest that depends on actions. Under GAE with lambda 1 they are a baseline and no more.
+   With a smaller lambda the credit of a turn is what it changed.
 
 As published: completeness "none", wage "by_turn", ``progress.trust = "full"`` and ``progress.exploration.target =
 "sum"``. Then what the estimator does not explain is paid to no turn, and beta 0.5 over many turns is more than an
@@ -133,12 +134,12 @@ def spa(batch: TurnBatch, config: SpaConfig) -> TurnBatch:
         if config.completeness == "residual_to_last":
             contribution_K = contribution_K + ended_K * (return_K - episode_sum_K(batch, contribution_K))
         if config.wage == "shared":
-            turns_K = np.bincount(batch.episode_K)[batch.episode_K].astype(np.float64)
-            wage_K = (config.span * batch.columns.get(WEIGHT, 1.0) * wage_K / turns_K).astype(np.float64)
+            turns_K = np.bincount(batch.episode_K)[batch.episode_K]
+            wage_K = config.span * batch.columns.get(WEIGHT, 1.0) * wage_K / turns_K
     # Not left out but set to 0, NaN excepted: an episode without an outcome stays unscorable.
     paid = replace(batch, parts={**batch.parts, OUTCOME: 0.0 * outcome_K})
     paid = with_part(paid, "spa", "contribution", config.alpha * contribution_K)
-    return with_part(paid, "spa", "grounding", wage_K)
+    return with_part(paid, "spa", "grounding", np.asarray(wage_K, np.float64))
 
 
 def _centred(batch: TurnBatch, return_K: FloatK) -> FloatK:

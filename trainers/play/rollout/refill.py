@@ -74,7 +74,7 @@ class Refill:
 
     def after(self, episodes: Sequence[Episode]) -> Self:
         """The state after one more round, of which these are all the episodes."""
-        kept_E = np.full(len(episodes), True)
+        kept_E = np.ones(len(episodes), bool)
         if self.round + 1 < self.rounds:
             group_E = ids_of(episode.key.task for episode in episodes)
             returns = [returns_by_role(episode, self.roles) for episode in episodes]

@@ -1,7 +1,8 @@
 """Exploration before the first step: the warmed-up policy plays, and an estimator or a critic learns from it.
 
 An estimator learns the outcomes, and is fixed then. A critic learns what was still earned from each of its tokens on,
-by the targets of the run's advantage with lambda 1, which rest on no value, and goes on to learn in every step.
+by the targets of the run's advantage with lambda 1, and goes on to learn in every step. Those targets hold a value only
+at the end of a truncated episode, where ``bootstrap`` is on.
 
 It is a stage of its own: it begins from the checkpoint of the warm-up and ends with another one. Its episodes are kept
 in journals as those of steps are, and the training depends on nothing but them and the seed. So a run that is killed
