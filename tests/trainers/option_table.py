@@ -444,6 +444,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "columns=tool_calls.tools": Matters(["red"]),
     "columns=*": Unchanged(why="it has no options, and is there where a stage needs it"),
     # The run.
+    "tasks": Unchanged(why="of which tasks are drawn; tests/manyturn/test_task_choice.py holds it"),
     "evaluation.*": Unchanged(why=RECORD),
     "stopping.no_signal": Unchanged(why="of when a run ends; test_no_signal.py holds it"),
     "loggers=csv": Unchanged({}, why=RECORD),

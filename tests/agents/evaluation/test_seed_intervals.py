@@ -123,7 +123,8 @@ def test_the_table_says_seeds_and_an_interval_from_three_runs_on(tmp_path):
     runs = drawn(np.random.default_rng(4), 3, 10, 0.1)
     paths = [written(tmp_path / f"run-{seed}", seed, run) for seed, run in enumerate(runs)]
     found, text = said(paths, tmp_path / "seeds.json")
-    assert [run["seed"] for run in found["runs"]] == [0, 1, 2] and found["notes"] == []
+    assert [run["seed"] for run in found["runs"]] == [0, 1, 2] and len(found["notes"]) == 1
+    assert "identity unknown" in found["notes"][0], "these folders are of no environment"
     assert found["spread"]["low"] < found["spread"]["iqm"] < found["spread"]["high"]
     assert json.loads((tmp_path / "seeds.json").read_text()) == found
     assert "interquartile mean" in text and "lowest, highest" in text

@@ -31,6 +31,8 @@ CORRELATIONS: list[float] = []  # of contributions with true effects, in each st
 @REWARDS.register(EffectConfig)
 def compared_effect(batch: mc.TurnBatch, config: EffectConfig) -> mc.TurnBatch:
     """Take the true effects away, and note how contributions correlate with them before the last turn."""
+    if "effect" not in batch.parts:  # in this process an audit tries every method that is registered
+        return batch
     effect_K, contribution_K = batch.parts["effect"], batch.columns["contribution"]
     before_K = batch.turn_K < np.bincount(batch.episode_K)[batch.episode_K] - 1
     if contribution_K.any():

@@ -21,7 +21,6 @@ from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
 from manyturn.trainers.credit.rewards.spa import WEIGHT
 from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig
-from manyturn.trainers.learn.heads.heads import explained
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 
@@ -47,6 +46,8 @@ def contribution(
     head, outcomes_E = step.learner.progress, outcome_E(step.batch)
     assert head is not None, "a run without an estimator is refused"
     estimate = head.estimate(step.reading.samples, step.reading.said_by(head.name), len(outcomes_E))
+    from manyturn.trainers.learn.heads.heads import explained  # with torch, which a configuration does without
+
     share = explained(estimate.total_E, outcomes_E)
     share = (memory or {}).get("explained", 0.0) if share is None else share
     weight = trusted(head.config, share)

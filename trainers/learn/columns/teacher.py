@@ -12,7 +12,7 @@ Source: on-policy self-distillation with a privileged teacher, as in AgentOPSD, 
 retrieved skills instead.
 """
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def advice_of(run: Any) -> Advice | None:
     Args:
         run: a ``RunConfig``.
     """
-    return options_of(NAME, run).advice if NAME in run.credit.needs else None  # type: ignore[attr-defined]
+    return cast(TeacherConfig, options_of(NAME, run)).advice if NAME in run.credit.needs else None
 
 
 @COLUMNS.register(TeacherConfig)

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from short_runs import episode_keys, figures, left_behind, short_run
 
-from manyturn.trainers.record import peak_memory
+from manyturn.trainers.record import resource_use
 from manyturn.trainers.record.run_folder import DiskFull
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run import open_run
@@ -61,7 +61,7 @@ def same(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
 def test_a_step_begins_before_the_checkpoint_is_there_which_is_the_one_of_a_run_that_waits(more, tmp_path, monkeypatch):
     config, there = short_run(**{**EVERY, **more}), list[bool]()
     with monkeypatch.context() as scarce:
-        scarce.setattr(peak_memory, "main_memory", lambda: (1.0, 1.0))
+        scarce.setattr(resource_use, "main_memory", lambda: (1.0, 1.0))
         asyncio.run(train(config, tmp_path / "waits"))
     disk = SlowDisk(monkeypatch)
 
