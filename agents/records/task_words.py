@@ -34,7 +34,7 @@ def named_tasks(words: str | Sequence[str]) -> tuple[str, ...]:
 
 def _listed(file: Path) -> list[str]:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
         raise TaskChoiceError(f"@{file}: {why}: name a file of ids, one a line") from None

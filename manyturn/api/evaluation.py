@@ -72,7 +72,7 @@ class Settings:
     workers: int = 0
     timeout: float | None = None
     out: Path | None = None
-    tasks: str | Sequence[str] = ()
+    tasks: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not self.workers:
@@ -90,7 +90,7 @@ def evaluate(
     wrappers: Wrappers | None = None,
     split: str | None = None,
     limit: int | None = None,
-    tasks: str | Sequence[str] = (),
+    tasks: str | Sequence[str] | None = None,
     panel: str | os.PathLike[str] | None = None,
     repeats: int = 1,
     seed: int = 0,
@@ -412,6 +412,6 @@ def _pinned(settings: Settings, own: str | None) -> Panel | None:
     """
     if settings.panel is None:
         return None
-    if settings.limit is not None or settings.tasks:
+    if settings.limit is not None or settings.tasks is not None:
         raise ValueError(f"a panel says which tasks: leave --{'limit' if settings.limit is not None else 'tasks'} out")
     return read_panel(settings.panel, settings.env or own, settings.split)

@@ -31,13 +31,13 @@ class TaskChoice:
 
     Attributes:
         split: the split that they are taken from.
-        words: ids, ``@FILE``, ``failed:FOLDER`` or ``tag=NAME``; none: the first of the split.
+        words: ids, ``@FILE``, ``failed:FOLDER`` or ``tag=NAME``; None: the first of the split.
         limit: how many of those at most; None: all where each word names a task, else ``usual``.
         usual: the limit where none is given.
     """
 
     split: str
-    words: str | Sequence[str] = ()
+    words: str | Sequence[str] | None = None
     limit: int | None = None
     usual: int = 128
 
@@ -56,7 +56,7 @@ def panel_of(
         TaskChoiceError: a word names no task.
         PanelError: see ``make_panel``.
     """
-    words = named_tasks(choice.words) if choice.words else None
+    words = None if choice.words is None else named_tasks(choice.words)
     limit = choice.usual if choice.limit is None and (words is None or not names_all(words)) else choice.limit
     panel = make_panel(chosen_tasks(words, choice.split, facts), env, choice.split, limit, args, env_identity)
     return replace(panel, package=package_of_env(env))

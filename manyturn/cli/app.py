@@ -78,7 +78,7 @@ def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed:
 )
 def train(
     *words: Overrides,
-    tasks: Annotated[TaskWords, Parameter(show=False)] = (),
+    tasks: Annotated[TaskWords, Parameter(show=False)] = None,
     recipe: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     out: Path | None = None,
     resume: Path | None = None,
@@ -133,7 +133,7 @@ def train(
 
     accept = accepted(config=accept_config, env=accept_env)
     if resume is not None:
-        _resume(resume, words, bool(recipe or out or tasks), accept)
+        _resume(resume, words, bool(recipe or out or tasks is not None), accept)
         return
     if accept:
         raise ValueError(f"--accept-{accept[0]} has no effect: it belongs to --resume RUN")
@@ -143,7 +143,7 @@ def train(
     named, options = parse_words(words)
     if len(named) > 1:
         raise ValueError(f"{named[1]!r} is no option: name one environment, then --section.name value for each option")
-    if tasks:
+    if tasks is not None:
         put_option(options, "tasks", list(tasks))
     with refusals_by_recipe(recipe):
         config = configured(recipe, options, *named)
@@ -159,7 +159,7 @@ def evaluate(
     wrappers: Annotated[str | None, TASKS, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
     split: Annotated[str | None, TASKS] = None,
     limit: Annotated[int | None, TASKS] = None,
-    tasks: Annotated[TaskWords, TASKS] = (),
+    tasks: Annotated[TaskWords, TASKS] = None,
     panel: Annotated[Path | None, TASKS] = None,
     repeats: Annotated[int, PLAYING] = 1,
     seed: Annotated[int, PLAYING] = 0,

@@ -45,7 +45,10 @@ _BY_NAME = {
 _INSIST_SECONDS = 3.0
 _DISK = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "the disk is full: free some space")
 _DISK[errno.EIO] = "the disk fails: choose another"
-_PLACE = dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR), "choose another place")
+_PLACE = dict.fromkeys(
+    (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EISDIR),
+    "choose another place",
+)
 
 
 class SignalWatch:

@@ -4,5 +4,5 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-TaskWords = Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True, show_default=False)]
+TaskWords = Annotated[tuple[str, ...] | None, Parameter(negative="", consume_multiple=True, show_default=False)]
 """``--tasks ID…``, ``--tasks @FILE``, ``--tasks failed:FOLDER`` or ``--tasks tag=NAME``."""

@@ -22,7 +22,7 @@ def panel_make(
     *,
     split: str = "test",
     limit: int | None = None,
-    tasks: TaskWords = (),
+    tasks: TaskWords = None,
     out: Path = Path("panel.json"),
     env_args: EnvArgs = None,
 ) -> None:
