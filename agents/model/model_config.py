@@ -42,7 +42,7 @@ class ModelConfig(Named):
 
     @property
     def preparation(self) -> str | None:
-        """What takes long before the model is there, to be shown at the start; None where nothing does."""
+        """Notice of a step that takes long before the model is loaded; None where none does."""
         return None
 
     def located(self) -> Self:

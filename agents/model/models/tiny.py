@@ -27,7 +27,7 @@ class TinyModel(ModelConfig):
     sample_tasks: int = Field(default=64, ge=1)
     """Training tasks whose texts give the vocabulary."""
     numbers: Literal["words", "digits"] = "words"
-    """Whether a number is one token, or one for each digit, so that a number never seen can be copied."""
+    """Encode a number as one token, or as one for each digit, so that a number never seen can be copied."""
 
     @property
     def label(self) -> str:

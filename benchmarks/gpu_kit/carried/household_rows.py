@@ -44,7 +44,7 @@ def household(device: str, toy: bool, more: Mapping[str, Any] | None = None) -> 
 
 
 def file_of(carried: Path, toy: bool) -> Path:
-    """Where the rows are kept."""
+    """File of the rows."""
     return carried / ("rows-toy.npz" if toy else "rows.npz")
 
 

@@ -50,7 +50,7 @@ class TeacherConfig(ColumnConfig):
 
 
 def advice_of(run: Any) -> Advice | None:
-    """Who advises in a run's training episodes; None where no stage asks for a teacher.
+    """Adviser of a run's training episodes; None where no stage asks for a teacher.
 
     Args:
         run: a ``RunConfig``.
