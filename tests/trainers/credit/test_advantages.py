@@ -487,16 +487,13 @@ def test_places_of_tokens_count_up_inside_each_episode_in_time_order(large):
 def test_dual_discounts_that_are_equal_are_one_and_replies_of_one_token_are_turns(batch, seed):
     values = np.random.default_rng(seed).normal(size=int(batch.tokens_K.sum()))
     batch = replace(batch, token_columns={"value": values})
-    one = {"gamma": 0.9, "lam": 0.8}
-    dual, plain = (
-        run(batch, {"advantage": {"name": "dual_gae", **one, "gamma_turn": 0.9, "lam_turn": 0.8}}),
-        run(batch, {"advantage": {"name": "gae", **one}}),
-    )
+    inside, between = {"gamma": 0.9, "lam": 0.8}, {"gamma_turn": 0.9, "lam_turn": 0.8}
+    dual = run(batch, {"advantage": {"name": "dual_gae", **inside, **between}})
+    plain = run(batch, {"advantage": {"name": "gae", **inside}})
     np.testing.assert_allclose(dual.token_T, plain.token_T, atol=1e-9)
     np.testing.assert_allclose(dual.targets_T, plain.targets_T, atol=1e-9)
-    short = replace(
-        batch, tokens_K=np.ones_like(batch.tokens_K), token_columns={"value": np.resize(values, len(batch.turn_K))}
-    )
+    values_K = np.resize(values, len(batch.turn_K))
+    short = replace(batch, tokens_K=np.ones_like(batch.tokens_K), token_columns={"value": values_K})
     turns = run(short, {"advantage": {"name": "turn_gae", "gamma": 0.9, "lam": 0.8}})
     dual = run(short, {"advantage": {"name": "dual_gae", "gamma": 0.1, "lam": 0.1, "gamma_turn": 0.9, "lam_turn": 0.8}})
     np.testing.assert_allclose(dual.advantage_K, turns.advantage_K, atol=1e-9)
