@@ -3,7 +3,7 @@
 import abc
 import json
 from collections.abc import Hashable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from manyturn.envs.adventure.quest import Step
 from manyturn.envs.adventure.world import World
@@ -12,9 +12,10 @@ from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.tasks.task import SPLITS
 
 REWARDS = ("outcome", "turns")
+W = TypeVar("W", bound=World)
 
 
-class AdventureEnv(TextEnv):
+class AdventureEnv(TextEnv, Generic[W]):
     """An episode in a house. ``begin`` of a subclass sets ``world`` and ``milestones``.
 
     Args:
@@ -32,7 +33,7 @@ class AdventureEnv(TextEnv):
     splits = (*SPLITS, "test_unseen")
     parts: ClassVar[tuple[str, ...]]
     """Names of the parts that ``rewards="turns"`` adds: kinds of milestones."""
-    world: World
+    world: W
     milestones: Sequence[Step]
 
     def __init__(
@@ -72,7 +73,7 @@ class AdventureEnv(TextEnv):
         return self.world.commands()[1].copy()
 
     def anchor(self) -> Hashable:
-        return (self.task.id, self.world.key(), self.world.visited, self.world.shown)
+        return (self.task.id, self.world.key(), self.world.memory())
 
     def progress(self) -> float:
         return self._reached.bit_count() / len(self.milestones)
@@ -84,7 +85,7 @@ class AdventureEnv(TextEnv):
         self._reached, world = json.loads(data)
         self.world.load(world.encode())
 
-    def start(self, world: World, milestones: Sequence[Step]) -> None:
+    def start(self, world: W, milestones: Sequence[Step]) -> None:
         """Begin in a world."""
         self.world, self.milestones, self._reached = world, milestones, 0
 

@@ -1,13 +1,18 @@
 """Plans of houses: rooms on a grid, joined by ways."""
 
+from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import networkx as nx
 
-from manyturn.envs.adventure.nouns import DIRECTIONS
+from manyturn.envs.adventure.nouns import DIRECTIONS, ROOMS
+from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import split_of
 
 _NAMES = tuple(DIRECTIONS)
+_SHARES = {"seen": 0.8, "unseen": 0.2}
 
 
 class Way(NamedTuple):
@@ -62,6 +67,32 @@ def bridges(ways: list[Way]) -> list[int]:
     """Numbers of the ways that no other way replaces: a lock on one of them divides the house."""
     cut = {frozenset(edge) for edge in nx.bridges(graph_of(ways))}
     return [number for number, way in enumerate(ways) if frozenset((way.a, way.b)) in cut]
+
+
+@cache
+def is_unseen(kind: str, *words: str) -> bool:
+    """True for a fifth of all things of a kind, such as plans or recipes, which only ``test_unseen`` has."""
+    return split_of(digest(kind, words), _SHARES) == "unseen"
+
+
+def name_rooms(draws: Draws, ways: list[Way], size: int, unseen: bool, first: Sequence[str] = ()) -> list[str]:
+    """Names for rooms, so that the plan with names is one of those kept for ``test_unseen``, or none of them.
+
+    Args:
+        first: names of the first rooms. A plan of a single room belongs to all splits.
+    """
+    others = tuple(name for name in ROOMS if name not in first)
+    while True:
+        names = [*first, *sample(draws, others, size - len(first))]
+        plan = [f"{names[a]} {direction} {names[b]}" for a, direction, b in ways]
+        if size == 1 or is_unseen("plan", *plan) == unseen:
+            return names
+
+
+def sample(draws: Draws, items: Sequence[str], size: int) -> list[str]:
+    """Different items in random order."""
+    pool = list(items)
+    return [pool.pop(draws.below(len(pool))) for _ in range(size)]
 
 
 def _next(spot: tuple[int, int], direction: str) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from manyturn.envs.adventure.world import World
 from manyturn.envs.contract.tasks.task import Task
 
 
-class Treasure(AdventureEnv):
+class Treasure(AdventureEnv[World]):
     """Find a treasure in a house, and bring it where it belongs.
 
     Task:

@@ -7,12 +7,11 @@ occur in no other split.
 """
 
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
 from manyturn.envs.adventure.house import House
-from manyturn.envs.adventure.layout import Way, bridges, draw_ways
+from manyturn.envs.adventure.layout import Way, bridges, draw_ways, is_unseen, name_rooms, sample
 from manyturn.envs.adventure.nouns import COLOURS, CONTAINERS, MATERIALS, ROOMS, SUPPORTS, THINGS
 from manyturn.envs.adventure.quest import Circular, Quest, Step
 from manyturn.envs.contract.keys import digest
@@ -20,7 +19,6 @@ from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, Task, split_of
 
 SIZES = {"train": 1_000_000, "validation": 100_000, "test": 100_000, "test_unseen": 100_000}
-_SHARES = {"seen": 0.8, "unseen": 0.2}
 _ATTEMPTS = 10_000
 _PADDINGS = 40
 
@@ -264,25 +262,16 @@ def _fill(draws: Draws, sketch: _Sketch, level: TreasureLevel) -> None:
 # ---- names --------------------------------------------------------------------------------------------------
 
 
-@cache
-def is_unseen(kind: str, *words: str) -> bool:
-    """True for a plan, or a pair of treasure and target, that only ``test_unseen`` has."""
-    return split_of(digest(kind, words), _SHARES) == "unseen"
-
-
 def _named(draws: Draws, sketch: _Sketch, level: TreasureLevel, unseen: bool) -> dict[str, Any]:
     """Parameters with names of which plan and goal are both kept for ``test_unseen``, or neither is."""
-    while True:
-        rooms = _sample(draws, ROOMS, sketch.rooms)
-        if is_unseen("plan", *(f"{rooms[a]} {direction} {rooms[b]}" for a, direction, b in sketch.ways)) == unseen:
-            break
-    colours = _sample(draws, COLOURS, len(COLOURS))
+    rooms = name_rooms(draws, sketch.ways, sketch.rooms, unseen)
+    colours = sample(draws, COLOURS, len(COLOURS))
     marked = [n for n in range(len(sketch.ways) + len(sketch.furniture)) if _has_lid(sketch, n)]
     barriers = dict(zip(marked, colours, strict=False))  # enough: see ``_furnish``
-    materials = _sample(draws, MATERIALS, len(MATERIALS))
+    materials = sample(draws, MATERIALS, len(MATERIALS))
     while True:
-        things = _sample(draws, THINGS, len(sketch.places)) if not level.plain else ["coin"]
-        supports = _sample(draws, SUPPORTS, len(SUPPORTS))
+        things = sample(draws, THINGS, len(sketch.places)) if not level.plain else ["coin"]
+        supports = sample(draws, SUPPORTS, len(SUPPORTS))
         nouns = [
             draws.pick(CONTAINERS) if state else f"{materials[i % len(materials)]} {supports[i % len(supports)]}"
             for i, (_, state) in enumerate(sketch.furniture)
@@ -297,9 +286,3 @@ def _named(draws: Draws, sketch: _Sketch, level: TreasureLevel, unseen: bool) ->
 def _has_lid(sketch: _Sketch, barrier: int) -> bool:
     ways = len(sketch.ways)
     return barrier in sketch.doors if barrier < ways else bool(sketch.furniture[barrier - ways][1])
-
-
-def _sample(draws: Draws, items: tuple[str, ...], size: int) -> list[str]:
-    """Different items in random order."""
-    pool = list(items)
-    return [pool.pop(draws.below(len(pool))) for _ in range(size)]

@@ -7,7 +7,7 @@ from typing import Any
 from manyturn.envs.adventure.house import CARRIED, House
 from manyturn.envs.adventure.nouns import indefinite, listing, sentence
 
-Operation = tuple[Callable[["World", Any, Any], str], Any, Any]
+Operation = tuple[Callable[..., str], Any, Any]
 REFUSAL = "You cannot do that."
 
 
@@ -79,6 +79,20 @@ class World:
         """Inverse of ``save`` in the same house."""
         self.room, self.opened, self.locked, self.visited, self.shown, self.places = json.loads(data)
 
+    def reachable(self) -> dict[int, str]:
+        """Places that the agent can take from and put things to, with their names; the floor has none."""
+        house = self.house
+        places = {self.room: ""}
+        for piece in house.here[self.room]:
+            lid = house.lids[piece]
+            if lid < 0 or self.opened >> lid & 1:
+                places[len(house.rooms) + piece] = house.furniture[piece]
+        return places
+
+    def memory(self) -> tuple[int, ...]:
+        """What the agent has seen so far, as far as it matters for what to do next."""
+        return self.visited, self.shown
+
     # ---- commands that exist here ---------------------------------------------------------------------------
 
     def offer(self, into: dict[str, Operation]) -> None:
@@ -111,23 +125,17 @@ class World:
 
     def _offer_places(self, into: dict[str, Operation]) -> None:
         """Commands that move things between places that can be reached here."""
-        house, rooms = self.house, len(self.house.rooms)
-        at: dict[int, str] = {self.room: ""}
-        verbs: list[tuple[str, str, int]] = [("drop", "", self.room)]
-        for piece in house.here[self.room]:
-            lid, name = house.lids[piece], house.furniture[piece]
-            if lid < 0 or self.opened >> lid & 1:
-                at[rooms + piece] = f" from {name}"
-                verbs.append(
-                    ("put", f" on {name}", rooms + piece) if lid < 0 else ("insert", f" into {name}", rooms + piece)
-                )
+        house, at = self.house, self.reachable()
         for thing, place in enumerate(self.places):
             name = house.things[thing]
             if place == CARRIED:
-                for verb, where, target in verbs:
-                    into[f"{verb} {name}{where}"] = (World._put, thing, target)
+                for target, where in at.items():
+                    verb = "insert" if house.lid_of(target) >= 0 else "put" if where else "drop"
+                    word = {"insert": f" into {where}", "put": f" on {where}", "drop": ""}[verb]
+                    into[f"{verb} {name}{word}"] = (World._put, thing, target)
             elif place in at:
-                into[f"take {name}{at[place]}"] = (World._take, thing, place)
+                where = f" from {at[place]}" if at[place] else ""
+                into[f"take {name}{where}"] = (World._take, thing, place)
 
     # ---- operations: change the state and answer ------------------------------------------------------------
 
@@ -201,11 +209,16 @@ class World:
         if house.here[self.room]:
             pieces = [self._piece(piece) for piece in house.here[self.room]]
             texts.append(f"You see {', and '.join([*filter(None, [', '.join(pieces[:-1])]), pieces[-1]])}.")
+        texts += self.fittings()
         if floor := [self.noun(thing) for thing, place in enumerate(self.places) if place == self.room]:
             texts.append(sentence(f"{listing(floor)} {'lies' if len(floor) == 1 else 'lie'} on the floor"))
         ways = [f"{direction}{self._door(exit[1])}" for direction, exit in sorted(house.exits[self.room].items())]
-        texts.append(f"Exits: {', '.join(ways)}.")
+        texts.append(f"Exits: {', '.join(ways) or 'none'}.")
         return texts
+
+    def fittings(self) -> list[str]:
+        """Sentences about what else belongs to the room."""
+        return []
 
     def _piece(self, piece: int) -> str:
         """A piece of furniture, and what can be seen on or in it."""

@@ -8,6 +8,7 @@ def register_all() -> None:
     register("manyturn/GuessNumber-v0", "manyturn.envs.classics.guess_number:GuessNumber")
     register("manyturn/Maze-v0", "manyturn.envs.classics.maze:Maze")
     register("manyturn/Treasure-v0", "manyturn.envs.adventure.treasure:Treasure")
+    register("manyturn/Cooking-v0", "manyturn.envs.adventure.cooking:Cooking")
     register("manyturn/Household-v0", "manyturn.envs.household.env:Household")
     register("manyturn/Shop-v0", "manyturn.envs.shop.made.env:Shop")
     register("manyturn/WebShop-v0", "manyturn.envs.shop.env:WebShop")

@@ -7,13 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyturn.envs.adventure.adventure_env import AdventureEnv
+from manyturn.envs.adventure.cooking import Cooking
 from manyturn.envs.adventure.treasure import Treasure
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.tasks.task import SPLITS, Task
 
 pytestmark = pytest.mark.versions
 
-ENVS: list[type[AdventureEnv]] = [Treasure]
+ENVS: list[type[AdventureEnv]] = [Treasure, Cooking]
 LEVELS = [(cls, level) for cls in ENVS for level in cls.levels]
 WALK = st.lists(st.integers(0, 999), max_size=30)
 
@@ -143,6 +144,52 @@ def test_the_expert_does_not_know_what_it_was_not_shown(cls, level):
     assert compared > 60
 
 
+def dishes(task: Task) -> set[tuple[str, str, str]]:
+    """Food, cut and cooking of each line of the recipe."""
+    things = [text.partition(":")[0] for text in task.params["things"].split("|")]
+    lines = [line.split() for line in task.params["recipe"].split("|")]
+    return {(things[int(thing)], cut, cooked) for thing, cut, cooked in lines}
+
+
+@pytest.mark.parametrize("level", Cooking.levels)
+def test_dishes_of_the_unseen_split_occur_in_no_other(level):
+    env = Cooking(difficulty=level)
+    usual = {dish for split in SPLITS for i in range(200) for dish in dishes(env.tasks(split)[i])}
+    unseen = {dish for i in range(200) for dish in dishes(env.tasks("test_unseen")[i])}
+    assert len(unseen) > 30 and not usual & unseen
+
+
+@pytest.mark.parametrize("level", Cooking.levels)
+def test_a_recipe_is_not_known_before_it_is_read(level):
+    for number in range(20):
+        env = begun(Cooking, level, number)
+        other = env.tasks("train")[number]
+        lines = [f"{line.split()[0]} {number % 4} 0" for line in other.params["recipe"].split("|")]
+        changed = Task("other", "train", {**other.params, "recipe": "|".join(lines)})
+        twin = Cooking("train", level)
+        texts = [env.observation, twin.reset(seed=0, options={"task": changed})[0]]
+        while env.expert() != "read cookbook":
+            assert env.expert() == twin.expert() and texts[0] == texts[1]
+            texts = [env.step(env.expert())[0], twin.step(twin.expert())[0]]
+        assert twin.expert() == "read cookbook" and env.admissible() == twin.admissible()
+
+
+def test_an_ingredient_that_is_treated_wrongly_ends_the_episode_without_reward():
+    failures = 0
+    for number in range(30):
+        env = begun(Cooking, "easy", number, rewards="turns")
+        while not any(command.startswith(("cook ", "chop ")) for command in env.admissible()):
+            env.step(env.expert())
+        data, expert = env.snapshot(), env.expert()
+        for command in env.admissible():
+            env.restore(data)
+            if command.startswith(("chop", "slice", "dice", "cook", "eat")) and command != expert:
+                text, reward, terminated, _, info = env.step(command)
+                assert not terminated or (reward == 0 and not info["success"] and "any more" in text)
+                failures += terminated
+    assert failures > 60
+
+
 def test_a_quest_is_the_shortest_way_in_two_rooms():
     for number in range(25):
         env = begun(Treasure, "w2-o3-q4", number, max_turns=50)
@@ -180,16 +227,19 @@ def test_another_size_has_its_rooms_objects_and_quest():
         ({"rooms": 1, "objects": 1, "quest": 30}, "shorter quest"),
         ({"quest": 0}, "longer"),
         ({"difficulty": "coin", "objects": 2}, "leave out objects"),
+        ({"ingredients": 9}, "from 1 to 5"),
+        ({"processing": "boil"}, "none, cut, cook, both"),
         ({"rewards": "dense"}, "outcome or turns"),
     ],
 )
 def test_a_wrong_option_names_the_right_ones(args, message):
     with pytest.raises(ValueError, match=message):
-        Treasure(**args)
+        (Cooking if {"ingredients", "processing"} & set(args) else Treasure)(**args)
 
 
 PINNED = {
     Treasure: {"w2-o3-q4": "7f4c5c95", "w4-o6-q8": "ca00070d", "w6-o9-q12": "60227ed2", "coin": "14faebcf"},
+    Cooking: {"easy": "fb45ebd6", "medium": "b3f34f7a", "hard": "f85f0edd"},
 }
 
 
