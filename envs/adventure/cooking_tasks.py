@@ -12,9 +12,8 @@ from typing import Any
 from manyturn.envs.adventure.kitchen import APPLIANCES, COOKED, CUTS, FIRST_FOOD
 from manyturn.envs.adventure.layout import Way, bridges, draw_ways, is_unseen, name_rooms, sample
 from manyturn.envs.adventure.nouns import COLOURS, CONTAINERS, MATERIALS, ROOMS, SUPPORTS
-from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.stable_random import Draws
-from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, Task, split_of
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, params_of_split
 
 FOODS = (
     *("apple", "apricot", "aubergine", "banana", "beetroot", "cabbage", "carrot", "courgette", "cucumber", "leek"),
@@ -24,7 +23,6 @@ FOODS = (
 SIZES = {"train": 1_000_000, "validation": 100_000, "test": 100_000, "test_unseen": 100_000}
 PROCESSING = ("none", "cut", "cook", "both")
 MOST_ROOMS, MOST_INGREDIENTS = len(ROOMS) // 2, 5
-_ATTEMPTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -74,14 +72,14 @@ def _make(prefix: str, split: str, name: str, level: CookingLevel, number: int) 
     draws, unseen = Draws("cooking", prefix, number), split == "test_unseen"
     ways = draw_ways(draws, level.rooms)
     doors = [way for way in bridges(ways) if draws.below(10) < 4]
-    for _ in range(_ATTEMPTS):
+
+    def draw() -> dict[str, Any]:
         rooms = name_rooms(draws, ways, level.rooms, unseen, ("kitchen",))
         params = _params(draws, level, ways, doors) | {"rooms": "|".join(rooms)}
         foods, recipe = _recipe(draws, level, unseen)
-        params |= _things(draws, params["furniture"], level.rooms, foods) | {"recipe": recipe}
-        if split not in SPLITS or split_of(digest(params)) == split:
-            return Task(f"{prefix}{number}", split, params, name)
-    raise AssertionError(f"no names for {prefix}{number}")
+        return params | _things(draws, params["furniture"], level.rooms, foods) | {"recipe": recipe}
+
+    return Task(f"{prefix}{number}", split, params_of_split(draw, split), name)
 
 
 def _params(draws: Draws, level: CookingLevel, ways: Sequence[Way], doors: Sequence[int]) -> dict[str, Any]:

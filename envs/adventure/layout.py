@@ -7,12 +7,10 @@ from typing import NamedTuple
 import networkx as nx
 
 from manyturn.envs.adventure.nouns import DIRECTIONS, ROOMS
-from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.stable_random import Draws
-from manyturn.envs.contract.tasks.task import split_of
+from manyturn.envs.contract.tasks.task import is_held_out
 
 _NAMES = tuple(DIRECTIONS)
-_SHARES = {"seen": 0.8, "unseen": 0.2}
 
 
 class Way(NamedTuple):
@@ -69,10 +67,7 @@ def bridges(ways: list[Way]) -> list[int]:
     return [number for number, way in enumerate(ways) if frozenset((way.a, way.b)) in cut]
 
 
-@cache
-def is_unseen(kind: str, *words: str) -> bool:
-    """True for a fifth of all things of a kind, such as plans or recipes, which only ``test_unseen`` has."""
-    return split_of(digest(kind, words), _SHARES) == "unseen"
+is_unseen = cache(is_held_out)
 
 
 def name_rooms(draws: Draws, ways: list[Way], size: int, unseen: bool, first: Sequence[str] = ()) -> list[str]:
