@@ -3,13 +3,13 @@
     nice -n 15 python -m benchmarks.credit.rate_grid RUN-FOLDER [--minutes 60]
     python -m benchmarks.credit.rate_grid --table                # tables and relation from what is there
 
-A cell is one world, method, rate and seed: six steps of 128 episodes from the warm-up that all cells of a world and a seed
-share. Methods differ in their advantage only, and in what it needs: forks in their shape of rollouts, ``turn_gae`` in its
-critic. Each is measured sampled and greedy on held-out tasks. ``rate_grid.toml`` says what is expected.
+A cell is one world, method, rate and seed: six steps of 128 episodes from the warm-up that all cells of a world and a
+seed share. Methods differ in their advantage only, and in what it needs: forks in their shape of rollouts, ``turn_gae``
+in its critic. Each is measured sampled and greedy on held-out tasks. ``rate_grid.toml`` says what is expected.
 
-The rate of a method in a world is chosen on all seeds but one, by the mean success during training, the smaller of equal
-ones; that one seed is measured, and each takes its turn. So no seed chooses its own rate. A cell that ends 0.05 below its
-warm-up is ruined. The same command resumes; a cell's result depends on nothing but itself.
+The rate of a method in a world is chosen on all seeds but one, by the mean success during training, the smaller of
+equal ones; that one seed is measured, and each takes its turn. So no seed chooses its own rate. A cell that ends 0.05
+below its warm-up is ruined. The same command resumes; a cell's result depends on nothing but itself.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
+from scipy.stats import rankdata, t
 
 from benchmarks.credit.methods.lines import append, read_lines
 from benchmarks.credit.settings import COMMON, EPISODES, WORLDS
@@ -100,14 +100,12 @@ def figures(folder: Path) -> dict[str, Any]:
     summary = json.loads((folder / "summary.json").read_text())
     steps = [line for line in read_metrics(folder) if line["phase"] == "train"]
     names = ("before", "before_greedy", "after", "after_greedy")
-    played = {
-        "trained_tokens": sum(line["trained_tokens"] for line in steps),
-        "episodes": summary["played"]["episodes"],
-    }
+    tokens = sum(line["trained_tokens"] for line in steps)
     return {
         **{name: summary[name]["success"] for name in names},
         "training": [round(line["success"], 4) for line in steps],
-        **played,
+        "trained_tokens": tokens,
+        "episodes": summary["played"]["episodes"],
     }
 
 
@@ -182,17 +180,15 @@ def results(lines: Sequence[Mapping[str, Any]], audit: Mapping[str, Mapping[str,
             gains = cross_chosen(lines, world, row, seeds)
             own = [line for line in lines if (line["world"], line["row"]) == (world, row) and line["seed"] in seeds]
             by_rate = {f: [line for line in own if line["factor"] == f] for f in PLAN["factors"]}
-            mean_by_rate = {
-                f"{f:g}": round(float(np.mean([one["after"] for one in at])), 4) for f, at in by_rate.items()
-            }
+            means = {f: float(np.mean([line["after"] for line in at])) for f, at in by_rate.items()}
             areas[world][row] = gains.training - base.training
             worlds[world][row] = {
                 "area": _interval(gains.training),
                 "area_gain": _interval(gains.training - base.training),
                 "after": _interval(gains.after),
                 "after_greedy": _interval(gains.greedy),
-                "after_by_rate": mean_by_rate,
-                "working_rates": sum(value >= max(mean_by_rate.values()) - RUIN for value in mean_by_rate.values()),
+                "after_by_rate": {f"{factor:g}": round(mean, 4) for factor, mean in means.items()},
+                "working_rates": sum(mean >= max(means.values()) - RUIN for mean in means.values()),
                 "ruined": sum(line["after"] < line["before"] - RUIN for line in own),
                 "cells": len(own),
                 "tokens": round(float(np.mean([line["trained_tokens"] for line in own]))),
@@ -205,8 +201,6 @@ def results(lines: Sequence[Mapping[str, Any]], audit: Mapping[str, Mapping[str,
 
 def _interval(values: np.ndarray) -> dict[str, float]:
     """Mean over seeds with a 95 % interval of Student's t."""
-    from scipy.stats import t
-
     half = float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
     return {"mean": float(values.mean()), "ci_low": float(values.mean() - half), "ci_high": float(values.mean() + half)}
 
@@ -228,16 +222,9 @@ def page(result: Mapping[str, Any]) -> str:
             shown = [f"{one[name]['mean']:.3f}" for name in ("area", "after", "after_greedy")]
             gain = one["area_gain"]
             audit = "-" if one["audit"] is None else f"{one['audit']:.2f}"
-            lines.append(
-                (
-                    world,
-                    f"`{row}`",
-                    audit,
-                    *shown,
-                    f"{gain['mean']:+.3f} [{gain['ci_low']:+.3f}, {gain['ci_high']:+.3f}]",
-                )
-                + (f"{one['working_rates']}", f"{one['ruined']} of {one['cells']}", f"{one['cpu_seconds']:.1f}")
-            )
+            above = f"{gain['mean']:+.3f} [{gain['ci_low']:+.3f}, {gain['ci_high']:+.3f}]"
+            rates = (f"{one['working_rates']}", f"{one['ruined']} of {one['cells']}", f"{one['cpu_seconds']:.1f}")
+            lines.append((world, f"`{row}`", audit, *shown, above, *rates))
     head = ("world", "method", "audit", "area", "sampled", "greedy", "area above GRPO", "rates", "ruined", "CPU s")
     link = result["relation"]
     return f"{table(head, lines)}\n\nrank correlation {link['mean']:.2f} [{link['ci_low']:.2f}, {link['ci_high']:.2f}]"
