@@ -14,7 +14,7 @@ VERSIONS := -m pytest -q -n 2 --dist worksteal -m 'versions and not slow'
 SEED ?= 0
 OUT ?= runs/quickstart$(if $(filter-out 0,$(SEED)),-$(SEED))
 
-.PHONY: docs quickstart test test-newest test-lowest test-slow test-site test-all test-vllm vllm-cpu interop faults lint release image
+.PHONY: docs quickstart test test-deep test-newest test-lowest test-slow test-site test-all test-vllm vllm-cpu interop faults lint release image
 
 $(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -41,7 +41,7 @@ quickstart: $(STAMP)
 	HF_HUB_OFFLINE=1 $(BIN)/manyturn quickstart --seed $(SEED) --out $(OUT)
 
 test: $(STAMP)
-	$(PYTEST) -m 'not slow'
+	$(PYTEST) -m 'not slow and not deep'
 
 # What a user's pip brings today: the newest of each range, and the default build of torch.
 $(NEWEST)/.installed: pyproject.toml setup.py
@@ -66,6 +66,10 @@ $(LOWEST)/.installed: pyproject.toml setup.py
 test-lowest: $(LOWEST)/.installed
 	.ci/bare --plain $(LOWEST)/bin/python $(VERSIONS)
 
+# Faults, kills, containers, browsers, several processes: seconds each.
+test-deep: $(STAMP)
+	$(PYTEST) -m 'deep and not slow'
+
 test-slow: $(PEERS)
 	$(PYTEST) -m slow
 
@@ -73,7 +77,7 @@ test-slow: $(PEERS)
 test-site: $(VENV)/.docs
 	$(PYTEST) -m 'slow or not slow' tests/manyturn/test_site.py tests/benchmarks/runs/test_screenshots.py
 
-test-all: test test-slow
+test-all: test test-deep test-slow
 
 # vLLM's CPU build pins torch and an older transformers, so it has an environment of its own. What it brings for pictures
 # and sound is built for CUDA, and breaks the import of transformers.

@@ -13,9 +13,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 
-from manyturn.containers import preflight, reaper
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine import preflight, reaper
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLost, SandboxRefused, Snapshot
 

@@ -7,7 +7,7 @@ import difflib
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from manyturn.envs.contract.catalog import register_all
+from manyturn.envs.contract.registration.catalog import register_all
 
 if TYPE_CHECKING:
     from manyturn import credit
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
     from manyturn.api.training import resume, train
     from manyturn.audit.audit import credit_audit
     from manyturn.envs.conformance.check import check
-    from manyturn.envs.contract.environments import make, register
-    from manyturn.envs.contract.space import TextSpace
-    from manyturn.envs.contract.task import GeneratedTasks, Task, split_of
-    from manyturn.envs.contract.text_env import TextEnv
-    from manyturn.envs.contract.turn import Turn
+    from manyturn.envs.contract.env.space import TextSpace
+    from manyturn.envs.contract.env.text_env import TextEnv
+    from manyturn.envs.contract.env.turn import Turn
+    from manyturn.envs.contract.registration.environments import make, register
+    from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
     from manyturn.envs.tools import Toolset
 
 _HOMES = {
-    "GeneratedTasks": "manyturn.envs.contract.task:GeneratedTasks",
-    "Task": "manyturn.envs.contract.task:Task",
-    "TextEnv": "manyturn.envs.contract.text_env:TextEnv",
-    "TextSpace": "manyturn.envs.contract.space:TextSpace",
+    "GeneratedTasks": "manyturn.envs.contract.tasks.task:GeneratedTasks",
+    "Task": "manyturn.envs.contract.tasks.task:Task",
+    "TextEnv": "manyturn.envs.contract.env.text_env:TextEnv",
+    "TextSpace": "manyturn.envs.contract.env.space:TextSpace",
     "Toolset": "manyturn.envs.tools:Toolset",
-    "Turn": "manyturn.envs.contract.turn:Turn",
+    "Turn": "manyturn.envs.contract.env.turn:Turn",
     "check": "manyturn.envs.conformance.check:check",
     "compare": "manyturn.api.comparison:compare_folders",
     "credit": "manyturn.credit",
     "credit_audit": "manyturn.audit.audit:credit_audit",
     "evaluate": "manyturn.api.evaluation:evaluate",
     "load_policy": "manyturn.api.loaded_policy:load_policy",
-    "make": "manyturn.envs.contract.environments:make",
-    "register": "manyturn.envs.contract.environments:register",
+    "make": "manyturn.envs.contract.registration.environments:make",
+    "register": "manyturn.envs.contract.registration.environments:register",
     "resume": "manyturn.api.training:resume",
-    "split_of": "manyturn.envs.contract.task:split_of",
+    "split_of": "manyturn.envs.contract.tasks.task:split_of",
     "train": "manyturn.api.training:train",
 }
 __version__ = "0.1.0"

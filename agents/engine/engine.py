@@ -9,8 +9,8 @@ from pydantic import Field
 from manyturn.agents.engine.weights import Weights
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.usage import Usage
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 if TYPE_CHECKING:
     from manyturn.agents.text.choices import Choices

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine import Capabilities, Engine
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.registry import Named, Registry
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.registry import Named, Registry
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -29,9 +29,9 @@ class EngineConfig(Named):
     """Base of the options of an engine. A subclass narrows ``name`` to a Literal of one string."""
 
     is_separate: ClassVar[bool] = False
-    """Whether a program of others computes, so that its log-probabilities are never quite the learner's."""
+    """True if a program of others computes, so that its log-probabilities are never quite the learner's."""
     starts_ranks: ClassVar[bool] = False
-    """Whether it begins processes as torchrun does, which cannot be next to the several ranks of a learner."""
+    """True if it begins processes as torchrun does, which cannot be next to the several ranks of a learner."""
 
     @property
     def capabilities(self) -> Capabilities:

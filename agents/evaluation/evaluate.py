@@ -5,8 +5,8 @@ import importlib.metadata
 import json
 import platform
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,13 +25,14 @@ from manyturn.agents.play.endpoint.options import without_secrets
 from manyturn.agents.play.episode import Episode, Policy
 from manyturn.agents.records.episode_rows import EPISODES, TURNS, Row
 from manyturn.agents.records.episode_rows import SCHEMA_VERSION as RECORDS_VERSION
-from manyturn.agents.records.journal import Journal
+from manyturn.agents.records.journal import Journal, OtherSettings
 from manyturn.agents.records.tables import table_in, write_table
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.panel import Panel, PanelError, overlap, portable_name
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.tasks.env_identity import KEY, EnvIdentity, differences, listed
+from manyturn.envs.contract.tasks.panel import Panel, PanelError, overlap, portable_name
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.local.seats import Seats
 
 STAGE = "evaluate"
@@ -137,7 +138,8 @@ async def evaluate(
         on_progress: called at the start, and when an episode has ended.
 
     Raises:
-        ConfigError: replies are to be admissible commands, which the environment does not list.
+        ConfigError: replies are to be admissible commands, which the environment does not list; or the folder holds an
+            evaluation on an environment of another identity.
         PanelError: the environment is not the panel's, or its tasks have changed.
         JournalError: the folder holds an evaluation with other settings, or another process writes there.
         TooManyErrors: see ``gather``; what was finished is in the journal.
@@ -199,6 +201,7 @@ def _about(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]
         "env": panel.env,
         "args": dict(panel.args),
         "wrappers": [dict(wrapper) for wrapper in seats.wrappers],
+        KEY: seats.identity.plain(),
         "user": seats.facts.user,
         "split": panel.split,
         "panel": {"id": panel.id, "hash": panel.hash, "n_tasks": len(panel)},
@@ -213,12 +216,34 @@ def _about(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]
     }
 
 
-def _journal(out: Path | None, about: Mapping[str, Any]) -> Journal | nullcontext[None]:
+@contextmanager
+def _journal(out: Path | None, about: Mapping[str, Any]) -> Iterator[Journal | None]:
     """The journal of a folder, which is made if need be; nothing without a folder."""
     if out is None:
-        return nullcontext()
+        yield None
+        return
     out.mkdir(parents=True, exist_ok=True)
-    return Journal(out / "episodes.jsonl", {"schema_version": RECORDS_VERSION, **about})
+    journal = Journal(out / "episodes.jsonl", {"schema_version": RECORDS_VERSION, **about})
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(journal)
+        except OtherSettings as error:
+            raise _refusal(error) from None
+        yield journal
+
+
+def _refusal(error: OtherSettings) -> Exception:
+    """The error for a folder with other settings: that of the environment where nothing else differs."""
+    if set(error.odd) - {KEY, "wrappers"}:
+        return OtherSettings(error.folder, *({**side, KEY: None} for side in (error.began, error.now)))
+    began, now = EnvIdentity.of(error.began), EnvIdentity.of(error.now)
+    changes = "which environment began it is unknown"
+    if began is not None and now is not None:
+        changes = listed(differences(began, now))
+    return ConfigError(
+        f"{error.folder} was begun on another environment: {changes}. One figure over two environments says nothing: "
+        "name a new folder with --out, or take the change back"
+    )
 
 
 def _write(out: Path, evaluation: Evaluation, secrets: Collection[str]) -> None:

@@ -13,7 +13,7 @@ from manyturn.agents.records.episode_rows import Row, episode_rows, turn_rows
 from manyturn.agents.records.journal import Journal
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.usage import Spent
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 
 Place = tuple[str, int]
 """The content of a task, and the member of its group."""

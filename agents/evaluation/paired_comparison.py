@@ -23,7 +23,8 @@ from manyturn.agents.play.episode import Ending
 from manyturn.agents.records.episode_rows import Row, read_episodes
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.records.tables import table_in
-from manyturn.envs.contract.panel import Panel, PanelError, portable_name
+from manyturn.envs.contract.tasks.env_identity import KEY, EnvIdentity, differences, listed
+from manyturn.envs.contract.tasks.panel import Panel, PanelError, portable_name
 
 SCHEMA_VERSION = 2
 METRICS = ("success", "success_errors_as_failures", "return")
@@ -44,12 +45,17 @@ class Evaluated:
         panel: N tasks.
         rows: E rows of ``records.EPISODES``, all of tasks of the panel.
         summary: plain values, see ``summary.summarise``.
+        env_identity: of the environment that it was played in; None where it is unknown.
     """
 
     folder: Path
     panel: Panel
     rows: list[Row]
     summary: Mapping[str, Any]
+
+    @property
+    def env_identity(self) -> EnvIdentity | None:
+        return EnvIdentity.of(self.summary)
 
 
 def read_evaluation(path: Path) -> Evaluated:
@@ -167,6 +173,7 @@ def compare(evaluations: Sequence[Evaluated], *, shared: bool = False) -> dict[s
     which makes it cautious where most tasks are ties; the interval comes closer (benchmarks/runs/interval_coverage.py).
     ``regressions`` are all tasks with a loss, worst first, by success or, where success is not known, by return.
     ``left_out`` names tasks on which one side had nothing but errors. ``parts`` holds the same of each reward part.
+    ``env_differences`` says in what the environments differ; None where the identity of one of them is unknown.
 
     Raises:
         CompareError: see ``same_tasks``.
@@ -187,7 +194,7 @@ def compare(evaluations: Sequence[Evaluated], *, shared: bool = False) -> dict[s
         "panels": [{"id": e.panel.id, "hash": e.panel.hash, "n_tasks": len(e.panel)} for e in evaluations],
         "n_tasks": len(tasks),
         "shared": any(e.panel.hash != first.panel.hash for e in others),
-        "notes": _notes(evaluations),
+        "notes": [*env_notes(evaluations), *_notes(evaluations)],
         "policies": [_policy(evaluation, tasks, parts) for evaluation in evaluations],
         "comparisons": comparisons,
     }
@@ -210,7 +217,7 @@ def _policy(evaluation: Evaluated, tasks: Mapping[str, str], parts: Sequence[str
     }
     earned = {part: part_values(rows, part, tasks) for part in parts}
     figures["parts"] = {part: _interval(mean_interval(of, proportion=is_share(of))) for part, of in earned.items()}
-    settings = {name: evaluation.summary.get(name) for name in _SAID}
+    settings = {name: evaluation.summary.get(name) for name in (*_SAID, KEY)}
     errors = sum(row["ending"] in _ERRORS for row in rows)
     folder, policy = str(evaluation.folder), evaluation.summary["policy"]
     counts = {"n_episodes": len(rows), "errors": errors, **replies_of(scored_rows(rows))}
@@ -236,6 +243,7 @@ def _compare(first: Evaluated, other: Evaluated, tasks: Mapping[str, str], parts
             if _mean(b[task]) < _mean(a[task]) - 1e-9
         ],
         "regressions_by": worst,
+        "env_differences": env_differences(first, other),
         "left_out": [task for task in tasks.values() if task not in a],
     }
 
@@ -262,6 +270,26 @@ def _paired(a: Values, b: Values, *, proportion: bool) -> dict[str, Any]:
         "losses": losses,
         "ties": len(differences) - wins - losses,
     }
+
+
+def env_differences(first: Evaluated, other: Evaluated) -> list[str] | None:
+    """Words for each fact in which the environments of two evaluations differ; None where one is unknown."""
+    if first.env_identity is None or other.env_identity is None:
+        return None
+    return differences(first.env_identity, other.env_identity)
+
+
+def env_notes(evaluations: Sequence[Evaluated]) -> list[str]:
+    """Lines for the evaluations whose environment is another one than the first's, or unknown."""
+    first, *others = evaluations
+    notes = [
+        f"the environments of {first.folder} and {other.folder} differ: {listed(changes)}"
+        for other in others
+        if (changes := env_differences(first, other))
+    ]
+    if unknown := [str(one.folder) for one in evaluations if one.env_identity is None]:
+        notes.append(f"environment identity unknown, so that it may be another one: {', '.join(unknown)}")
+    return notes
 
 
 def _notes(evaluations: Sequence[Evaluated]) -> list[str]:

@@ -57,7 +57,7 @@ _CLAUSES = {
     "cut": "were cut at {limit}: give --sampling.max-tokens more",
     "filtered": "were withheld by the server's content filter",
     "refused": "were refusals of the model",
-    "empty": "were empty: the server sent no words",
+    "empty": "were empty: the policy wrote no words",
     "arguments": "called a tool with arguments that cannot be read: try another --agent.format, or a stronger model",
 }
 

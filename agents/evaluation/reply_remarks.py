@@ -29,7 +29,7 @@ def reply_remarks(episodes: Sequence[Row], turns: Sequence[Row], agent: Mapping[
         agent: the options of the policy; None for one without options, on which there is nothing to say.
     """
     if agent is None:
-        return ReplyRemarks([], False)
+        return ReplyRemarks([], explain_invalid=False)
     form = agent["format"]
     least = _OFTEN if any(row["format_valid"] and row["understood"] for row in turns) else _MOST
     invalid = [*_thinking(turns, form, least), *_calls_as_text(turns, form, least)]

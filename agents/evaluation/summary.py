@@ -9,11 +9,12 @@ from manyturn.agents.evaluation.statistics import Interval, is_share, mean_inter
 from manyturn.agents.play.episode import Ending
 from manyturn.agents.records.episode_rows import Row
 from manyturn.agents.tokens.usage import NOTHING, Spent
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.turn import OUTCOME
+from manyturn.envs.contract.tasks.env_identity import KEY
 
 SCHEMA_VERSION = 4
 ABOUT = (
-    *("env", "args", "wrappers", "user", "split", "panel", "repeats", "seed", "max_turns"),
+    *("env", "args", "wrappers", KEY, "user", "split", "panel", "repeats", "seed", "max_turns"),
     *("policy", "agent", "sampling", "endpoint", "priced"),
 )
 _ERRORS = frozenset(ending.value for ending in Ending if ending.is_error)

@@ -17,6 +17,22 @@ def cache_folder() -> Path:
     return Path(os.environ.get("MANYTURN_CACHE") or Path.home() / ".cache" / "manyturn") / "gguf"
 
 
+def gguf_in(path: Path) -> str | None:
+    """Name of the GGUF file that a path means: the path's own, or that of the only one in a folder without a model.
+
+    Raises:
+        ModelError: the folder has several.
+    """
+    if path.is_file():
+        return path.name if path.suffix == ".gguf" else None
+    names = sorted(file.name for file in path.glob("*.gguf")) if path.is_dir() else []
+    if not names or any((path / file).is_file() for file in ("config.json", "adapter_config.json")):
+        return None
+    if len(names) > 1:
+        raise ModelError(f"{path} holds several GGUF files: name one, such as {path / names[0]}")
+    return names[0]
+
+
 def converted(source: Path, gguf_file: str) -> Path:
     """The folder of a GGUF model as float32 safetensors with its tokenizer and chat template.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.errors import HFValidationError
 from peft import PeftModel, set_peft_model_state_dict
 from safetensors import SafetensorError, safe_open
@@ -25,6 +26,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from manyturn.agents.model.gguf import converted, gguf_in
 from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.model.torch_models import move, on_host, output_head, without_peft_warning
 from manyturn.agents.text.template import ChatTemplate
@@ -175,25 +177,19 @@ def build_tiny(
 def load_pretrained(
     path: str, device: torch.device, *, trainable: bool = False, dtype: str = "auto", gguf_file: str | None = None
 ) -> LanguageModel:
-    """A Hugging Face model by id or folder; code from the hub is never run.
+    """A Hugging Face model by id, folder or GGUF file; code from the hub is never run.
 
     Args:
         trainable: whether small updates must add up in the weights, for which auto means float32.
         dtype: float32, bfloat16, or auto: bfloat16 on a GPU unless ``trainable``, else float32.
-        gguf_file: name of a GGUF file in the folder.
+        gguf_file: name of a GGUF file in the folder, needed where there are several.
 
     Raises:
         ModelError: there is no such model, it cannot be read, or it is not supported.
     """
-    if gguf_file is not None:
-        from manyturn.agents.model.gguf import converted
-
+    if gguf_file := gguf_file or gguf_in(Path(path)):
         path = str(converted(Path(path), gguf_file))
-    local = Path(path)
-    if local.exists() and not is_model_folder(local):
-        raise ModelError(
-            f"{path} holds no model (config.json): give the folder of a model or a checkpoint's model folder"
-        )
+    check_place(path)
     if dtype == "auto":
         dtype = "bfloat16" if device.type == "cuda" and not trainable else "float32"
     try:
@@ -280,6 +276,25 @@ def check_supported(model: PreTrainedModel) -> None:
 def is_model_folder(path: Path) -> bool:
     """True if a folder holds a model, or adapters for one."""
     return (path / "config.json").is_file() or (path / "adapter_config.json").is_file()
+
+
+def check_place(path: str) -> None:
+    """Raise ModelError for a path without a model, and for a word that is no id, which no hub has to be asked about."""
+    local = Path(path)
+    if local.exists() and not is_model_folder(local):
+        raise ModelError(
+            f"{path} holds no model (config.json or one *.gguf): give the folder of a model or a checkpoint's model "
+            "folder"
+        )
+    if not local.exists() and (path.count("/") != 1 or path.endswith(".gguf")) and not _is_cached(path):
+        raise ModelError(f"there is no {path}: give a model's folder, a GGUF file, or an id of the hub, OWNER/NAME")
+
+
+def _is_cached(word: str) -> bool:
+    try:
+        return isinstance(try_to_load_from_cache(word, "config.json"), str)
+    except HFValidationError:
+        return False
 
 
 def check_layers(folder: Path) -> None:

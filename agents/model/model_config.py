@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.registry import Named, Registry
+from manyturn.envs.contract.options.registry import Named, Registry
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.tools.tool_prompt import without_tools
 
 if TYPE_CHECKING:
@@ -39,6 +39,11 @@ class ModelConfig(Named):
     def vocabulary_tasks(self) -> int:
         """Training tasks whose texts the builder is given; 0 for a model that has its own words."""
         return 0
+
+    @property
+    def preparation(self) -> str | None:
+        """Notice of a step that takes long before the model is loaded; None where none does."""
+        return None
 
     def located(self) -> Self:
         """The same options, with paths that hold from any folder."""

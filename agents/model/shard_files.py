@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from manyturn.agents.model.torch_models import host_copy
-from manyturn.envs.contract.durable import replace_text, sync
+from manyturn.envs.contract.atomic_files import replace_text, sync
 
 INDEX = "index.json"
 _LOOK_SECONDS, _AGAIN_SECONDS = 0.02, 1.0

@@ -9,7 +9,7 @@ from manyturn.agents.play.episode import Ending, Episode, Policy, most_open, pla
 from manyturn.agents.play.error_limit import Breaker, TooManyErrors, complaint
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.local.seats import Seats
 
 _PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds before the second attempt, doubled for each further one

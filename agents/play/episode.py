@@ -12,9 +12,9 @@ from manyturn.agents.engine.engine import EngineError, EngineRefused
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.agents.tokens.usage import Usage
-from manyturn.envs.contract.place import show_if_debugging
-from manyturn.envs.contract.roles import ONE_ROLE
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.env.error_location import show_if_debugging
+from manyturn.envs.contract.env.roles import ONE_ROLE
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, PlaceLost
 from manyturn.envs.hosting.local.seats import Seat, WorkerError
 

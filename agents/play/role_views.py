@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from manyturn.agents.play.episode import Episode, TurnRecord
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.contract.role_parts import owner_of
+from manyturn.envs.contract.env.roles import owner_of
 
 
 class RoleView(NamedTuple):

@@ -8,8 +8,8 @@ import numpy as np
 from manyturn.agents.play.episode import Act, Player
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
+from manyturn.envs.contract.env.roles import ONE_ROLE
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import Seat
 

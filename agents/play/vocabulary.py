@@ -11,7 +11,7 @@ from manyturn.agents.play.concurrent_episodes import Patience
 from manyturn.agents.play.error_limit import TooManyErrors
 from manyturn.agents.text.template import well_formed
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.envs.hosting.local.seats import Seat, Seats
 from manyturn.envs.hosting.local.worker import WorkerError

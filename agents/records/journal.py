@@ -10,13 +10,31 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from manyturn.envs.contract.durable import clear_leftovers, replace_text
+from manyturn.envs.contract.atomic_files import clear_leftovers, replace_text
 
 _SYNC_LINES, _SYNC_SECONDS = 64, 0.2
 
 
 class JournalError(RuntimeError):
     """The journal cannot be used; the text says how to fix it."""
+
+
+class OtherSettings(JournalError):
+    """The journal was begun with other settings.
+
+    Args:
+        folder: the journal's.
+        began, now: all settings of both.
+    """
+
+    def __init__(self, folder: Path, began: Mapping[str, Any], now: Mapping[str, Any]):
+        self.folder, self.began, self.now = folder, began, now
+        self.odd = [name for name in {**began, **now} if began.get(name) != now.get(name)]
+        changes = ", ".join(f"{name} was {began.get(name)} and is {now.get(name)}" for name in self.odd)
+        super().__init__(
+            f"{folder} was begun with other settings: {changes}. Write to another folder, or continue with the "
+            "settings that it was begun with"
+        )
 
 
 class Journal:
@@ -98,13 +116,8 @@ class Journal:
             begun_with = _unframed(head)["settings"]
         except (ValueError, KeyError):
             raise JournalError(f"{self.path} is not a journal: remove it, or write to another folder") from None
-        odd = [n for n in {**begun_with, **self.settings} if begun_with.get(n) != self.settings.get(n)]
-        if odd:
-            changes = ", ".join(f"{name} was {begun_with.get(name)} and is {self.settings.get(name)}" for name in odd)
-            raise JournalError(
-                f"{self.path.parent} was begun with other settings: {changes}. Write to another folder, or continue "
-                "with the settings that it was begun with"
-            )
+        if begun_with != self.settings:
+            raise OtherSettings(self.path.parent, begun_with, self.settings)
         for line in lines:
             try:
                 self.entries.append(_unframed(line))

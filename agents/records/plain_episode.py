@@ -5,9 +5,9 @@ from typing import Any
 
 from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.agents.tokens.ledger import Branch, LastPrompt, Ledger, Span
+from manyturn.agents.tokens.ledger import AdvisedPrompt, Branch, LastPrompt, Ledger, Span
 from manyturn.agents.tokens.usage import Usage
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 
 _OBSERVATION = True  # in place of a text that is there already
 
@@ -28,6 +28,7 @@ def episode_to_plain(episode: Episode) -> dict[str, Any]:
         "branches": None if ledger is None else [_branch_to_plain(branch) for branch in ledger.branches],
         "spans": None if ledger is None else [[getattr(s, name) for name in Span.__slots__] for s in ledger.spans],
         **({} if ledger is None or ledger.unanswered is None else {"unanswered": _unanswered(ledger.unanswered)}),
+        **({} if ledger is None or not ledger.advised else {"advised": _advised(ledger.advised)}),
     }
 
 
@@ -45,6 +46,7 @@ def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
         ledger = Ledger([_branch(fields) for fields in plain["branches"]], [Span(*fields) for fields in plain["spans"]])
         if "unanswered" in plain:
             ledger.unanswered = LastPrompt(*plain["unanswered"])
+        ledger.advised = {turn: AdvisedPrompt(common, tuple(rest)) for turn, common, rest in plain.get("advised", ())}
     return Episode(
         key=key,
         task=task,
@@ -73,6 +75,10 @@ def _branch(fields: list[Any]) -> Branch:
 
 def _unanswered(prompt: LastPrompt) -> list[Any]:
     return [list(prompt.ids), prompt.role]
+
+
+def _advised(prompts: Mapping[int, AdvisedPrompt]) -> list[Any]:
+    return [[turn, prompt.common, list(prompt.rest)] for turn, prompt in prompts.items()]
 
 
 def _turn_to_plain(turn: TurnRecord) -> list[Any]:

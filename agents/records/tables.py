@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from manyturn.envs.contract.durable import replace_file
+from manyturn.envs.contract.atomic_files import replace_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

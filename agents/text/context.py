@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
 from manyturn.agents.text.template import ChatTemplate
-from manyturn.envs.contract.registry import Registry
+from manyturn.envs.contract.options.registry import Registry
 
 Exchange = tuple[str, str]  # an observation and the reply to it
 

@@ -4,7 +4,7 @@ import abc
 from typing import ClassVar, NamedTuple
 
 from manyturn.agents.text.reasoning import split_reasoning
-from manyturn.envs.contract.registry import Registry
+from manyturn.envs.contract.options.registry import Registry
 
 
 class Parsed(NamedTuple):

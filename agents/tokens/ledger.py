@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manyturn.envs.contract.roles import ONE_ROLE
+from manyturn.envs.contract.env.roles import ONE_ROLE
 
 ON_PURPOSE = -1  # version of a reply that a demonstrator got wrong on purpose, from which nothing is learnt
 
@@ -53,6 +53,34 @@ class LastPrompt:
     role: str = ONE_ROLE
 
 
+@dataclass(frozen=True, slots=True)
+class AdvisedPrompt:
+    """A prompt with a text that the policy did not see: as much of its own as is the same, and the rest.
+
+    Attributes:
+        common: tokens of the policy's prompt with which it begins.
+        rest: ids after these.
+    """
+
+    common: int
+    rest: Sequence[int]
+
+    @classmethod
+    def of(cls, advised: Sequence[int], prompt: Sequence[int]) -> "AdvisedPrompt":
+        """Of both prompts.
+
+        >>> AdvisedPrompt.of([1, 2, 7, 3], [1, 2, 3])
+        AdvisedPrompt(common=2, rest=(7, 3))
+        """
+        pairs = zip(advised, prompt, strict=False)
+        common = next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(advised), len(prompt)))
+        return cls(common, tuple(advised[common:]))
+
+    def ids(self, prompt: Sequence[int]) -> list[int]:
+        """All of its ids, given the policy's own prompt."""
+        return [*prompt[: self.common], *self.rest]
+
+
 @dataclass
 class Ledger:
     """All tokens of an episode of K turns.
@@ -61,11 +89,13 @@ class Ledger:
         branches: the sequences.
         spans: K reply positions, in order of turns.
         unanswered: what would have been the next prompt of an episode that a limit cut off, if it is known.
+        advised: number of a turn -> its prompt with a text that only a teacher reads, where there is one.
     """
 
     branches: list[Branch] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     unanswered: LastPrompt | None = None
+    advised: dict[int, AdvisedPrompt] = field(default_factory=dict)
 
     def record(
         self,

@@ -7,7 +7,7 @@ from pathlib import Path
 from manyturn.agents.trajectories.formats import atif, chat, hub, inspect_logs, training_trace
 from manyturn.agents.trajectories.source import IMPORTED, read_lines
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
-from manyturn.envs.contract.durable import replace_file
+from manyturn.envs.contract.atomic_files import replace_file
 
 
 def read_any(path: Path) -> list[Trajectory]:

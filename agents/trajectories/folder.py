@@ -12,8 +12,8 @@ from manyturn.agents.records.episode_rows import EPISODES, TURNS, turn_schema
 from manyturn.agents.records.tables import Row, table_in, write_table
 from manyturn.agents.trajectories.source import IMPORTED
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, to_plain
-from manyturn.envs.contract.durable import replace_file, replace_text
-from manyturn.envs.contract.panel import Panel
+from manyturn.envs.contract.atomic_files import replace_file, replace_text
+from manyturn.envs.contract.tasks.panel import Panel
 
 
 def write_folder(folder: Path, trajectories: Sequence[Trajectory], source: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from manyturn.agents.records.tables import Row
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.agents.trajectories.token_files import SUFFIX, read_ledgers
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, from_plain
+from manyturn.envs.contract.tasks.env_identity import KEY
 
 IMPORTED = f"trajectories{SUFFIX}"
 _KEY = ("task", "stage", "member")
@@ -48,4 +49,4 @@ def about_evaluation(summary: Mapping[str, Any], instructions: str) -> dict[str,
     """Settings that the trajectories of an evaluation share."""
     agent = summary["agent"]
     system = instructions if agent is None else AgentConfig.model_validate(agent).system_text(instructions)
-    return {**{name: summary[name] for name in _OF_SUMMARY}, "system": system or None}
+    return {**{name: summary[name] for name in _OF_SUMMARY}, KEY: summary.get(KEY), "system": system or None}

@@ -10,7 +10,7 @@ from manyturn.agents.play.episode import Episode
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.agents.trajectories.ledger_turns import ledger_from_plain, ledger_to_plain
 from manyturn.agents.trajectories.trajectory import TrajectoryError
-from manyturn.envs.contract.durable import replace_file
+from manyturn.envs.contract.atomic_files import replace_file
 
 Place = tuple[str, str, int]
 """Task, stage and member of an episode."""

@@ -30,8 +30,8 @@ class Trajectory:
         episode: its row of ``records.EPISODES``.
         turns: its K rows of ``records.TURNS``, with further columns such as credit.
         ledger: its tokens, where they were kept.
-        about: what it was played in and by: env, args, wrappers, policy, agent, sampling, system (the text that the
-            agent was given first) and others.
+        about: what it was played in and by: env, args, wrappers, env_identity, policy, agent, sampling, system (the
+            text that the agent was given first) and others.
     """
 
     episode: Row

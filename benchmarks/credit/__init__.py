@@ -1,1 +1,1 @@
-"""Benchmarks of credit assignment: methods, their claims, anchor similarity, gates on rewards."""
+"""Benchmarks of credit assignment: methods, ablations, anchor similarity, gates on rewards."""

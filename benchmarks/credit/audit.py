@@ -5,7 +5,8 @@
 
 In each world an expert of whose moves a share is random plays 24 tasks x 8 episodes, so that some succeed and some do
 not. Continuations are added until the reliability of the truth is 0.8, where the budget of steps allows it. Nothing is
-trained. ``manyturn credit-audit`` makes each row by itself.
+trained. ``--only`` measures some worlds again and leaves the others, and each world has its commit. ``manyturn
+credit-audit`` makes each row by itself.
 """
 
 import argparse
@@ -60,6 +61,15 @@ def audited(world: World, workers: int) -> CreditAudit:
     return credit_audit(
         world.env, policy, methods=every_method(), env_args=dict(world.args), workers=workers, **options
     )
+
+
+def measured_worlds(out: Path) -> dict[str, Any]:
+    """Worlds that a result file has already, each with the commit and the date that it was measured at."""
+    if not out.is_file():
+        return {}
+    result = json.loads(out.read_text(encoding="utf-8"))
+    made = {name: result[name] for name in ("commit", "date")}
+    return {name: {**made, **world} for name, world in result["worlds"].items()}
 
 
 def figures(audit: CreditAudit) -> dict[str, Any]:
@@ -138,16 +148,18 @@ def main() -> None:
         print(page(json.loads(args.out.read_text(encoding="utf-8"))))
         return
     about = origin(args.out, ("numpy", "scipy"))
-    worlds = {}
+    worlds = measured_worlds(args.out)
     for name in args.only:
         began = time.monotonic()
         audit = audited(WORLDS[name], args.workers)
-        worlds[name] = {**figures(audit), "seconds": round(time.monotonic() - began, 1)}
+        made = {"commit": about["commit"], "date": about["date"], "seconds": round(time.monotonic() - began, 1)}
+        worlds[name] = {**figures(audit), **made}
         best = audit.ranked[0]
         print(
             f"{name}: {audit.truth.reliability:.2f} by {audit.played.ended}; {best.method} {best.correlation.mean:.2f}"
         )
-    write(args.out, about, {**SIZES, "worlds": worlds})
+        ordered = {world: worlds[world] for world in WORLDS if world in worlds}
+        write(args.out, about, {**SIZES, "worlds": ordered})
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.shop.made.env import Shop
 
 

@@ -45,7 +45,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Kit:
-    """What an item gets.
+    """Context of an item.
 
     Attributes:
         toy: sizes that show that it runs.
@@ -61,7 +61,7 @@ class Kit:
 
 @dataclass(frozen=True)
 class Session:
-    """What a process of an item is started with.
+    """Start of an item's process.
 
     Attributes:
         item: a module of ``gpu_kit.items``.
@@ -97,7 +97,7 @@ class Session:
 
     @property
     def late(self) -> bool:
-        """Whether the item's time is over."""
+        """True if the item's time is over."""
         return time.time() > self.ends
 
 

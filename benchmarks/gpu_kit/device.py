@@ -53,7 +53,7 @@ class Device:
             torch.cuda.empty_cache()
 
     def works(self) -> bool:
-        """Whether it still computes; an access outside of its memory, say, breaks it for the process."""
+        """True if it still computes; an access outside of its memory, say, breaks it for the process."""
         try:
             self.wait()
             return bool(torch.ones(2, device=self.torch).sum().item() == 2.0)
@@ -118,7 +118,7 @@ class Device:
         return 2 * size / self.seconds(lambda: target.copy_(source), warm=3, repeats=10)
 
     def facts(self) -> dict[str, str]:
-        """What a figure has to say of where it is from."""
+        """Provenance of a figure."""
         if not self.on_gpu:
             return {"device": "cpu", "driver": "none", "cuda": "none"}
         return {

@@ -26,7 +26,7 @@ def body_weights(config: PreTrainedConfig) -> int:
 
 
 class Operations(NamedTuple):
-    """Those of a forward pass.
+    """Floating-point operations of a forward pass.
 
     Attributes:
         linear: in products with weights.

@@ -1,4 +1,4 @@
-"""Where the time of some work goes on a device: its kernels, how many are launched, how long it waits for Python."""
+"""Profile of work on a device: its kernels, how many are launched, how long it waits for Python."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ _NAME = 100  # characters; those of templates are pages long
 
 
 def profiled(device: Device, work: Callable[[], Any], passes: int) -> dict[str, Any]:
-    """What the profiler sees of some work.
+    """Figures of a profile.
 
     On a CPU, operations of PyTorch that call no other stand for kernels.
 

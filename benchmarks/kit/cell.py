@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from benchmarks.kit.provenance import commit, machine
 from manyturn.agents.evaluation.paired_comparison import read_evaluation, values_over
-from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.panel import portable_name
+from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.trainers.recipe.config import RunConfig, configure, to_toml
 from manyturn.trainers.record.checkpoint import ONE_POLICY, newest_checkpoint, read_state, save_checkpoint
 from manyturn.trainers.record.run_folder import read_config

@@ -15,9 +15,9 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.envs.contract.catalog import register_all
-from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.registration.catalog import register_all
+from manyturn.envs.contract.registration.environments import make
 from manyturn.envs.shop.made.env import Shop
 from manyturn.envs.shop.made.errands import LEVELS
 from manyturn.recipes import load_recipe

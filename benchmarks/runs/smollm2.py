@@ -26,8 +26,8 @@ from transformers.utils import logging as transformers_logging
 
 from benchmarks.kit.provenance import RESULTS, origin, write
 from manyturn.agents.model.gguf import converted
-from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.layers import overlay
+from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint

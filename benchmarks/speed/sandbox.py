@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.containers.container_engine import ContainerEngine, client
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine, client
 from manyturn.containers.inside.archive import FILE, FOLDER, ArchivedPath, pack
 from manyturn.containers.pool import SandboxPool
 from manyturn.containers.sandbox import SandboxLimits, Snapshot

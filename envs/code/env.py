@@ -9,10 +9,10 @@ import numpy as np
 
 from manyturn.envs.code.session import SECONDS, Session
 from manyturn.envs.code.tasks import LEVELS, SIZES, answer, cells, question, tasks
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.container_engine import usable
 from manyturn.envs.tools.calls import call_text
 from manyturn.envs.tools.tool import ToolError

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from manyturn.envs.code import solutions
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.stable_random import Draws
 
 Params = dict[str, Any]
 

@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from manyturn.containers.container_engine import ContainerEngine
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.pool import lease
 from manyturn.containers.sandbox import WORKSPACE, Ran, SandboxOverrun, SandboxRefused
 from manyturn.envs.software.source.display import bounded

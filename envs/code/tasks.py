@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manyturn.envs.code.families import FAMILIES, KNOWN, UNSEEN, Family, Params
-from manyturn.envs.contract.draws import Draws
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import GeneratedTasks, Task, split_of
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
 
 LEVELS = {"easy": 1, "medium": 2, "hard": 3}
 """Difficulty -> things to compute."""

@@ -7,15 +7,19 @@ from typing import Any, Literal
 import gymnasium
 
 from manyturn.envs.conformance import conformance, sizes, solving, task_checks
+from manyturn.envs.conformance.gymnasium_check import gymnasium_checker
+from manyturn.envs.conformance.imitation import imitation
 from manyturn.envs.conformance.probe import Subject
-from manyturn.envs.conformance.verdicts import Doubt, Fault, Result, Skip
-from manyturn.envs.contract.class_names import env_name
-from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv
-from manyturn.envs.contract.neighbours import NamesakeError
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.place import show_if_debugging
+from manyturn.envs.conformance.verdicts import Doubt, Fault, Implied, Result, Skip
+from manyturn.envs.contract.env.error_location import show_if_debugging
+from manyturn.envs.contract.env.turn import ContractError
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.options.plugins import extra_with
+from manyturn.envs.contract.registration.class_names import env_name
+from manyturn.envs.contract.registration.environments import UnknownArgument, UnknownEnv
+from manyturn.envs.contract.registration.sibling_modules import NamesakeError
 from manyturn.envs.hosting.handle.deadline import beat
-from manyturn.envs.hosting.handle.env_handle import EnvError, what_and_where
+from manyturn.envs.hosting.handle.env_handle import what_and_where
 from manyturn.envs.hosting.handle.handshake import hello_of
 from manyturn.envs.hosting.local.one_shot import OneShot, OneShotLost
 
@@ -24,20 +28,21 @@ CHECKS: Mapping[str, Callable[[Subject], Result]] = {
     "tasks": task_checks.tasks,
     "splits": task_checks.splits,
     "turns": conformance.turns,
-    "spaces": conformance.spaces,
-    "gymnasium": conformance.gymnasium_checker,
-    "determinism": conformance.determinism,
-    "other process": conformance.other_process,
     "odd actions": conformance.odd_actions,
+    "spaces": conformance.spaces,
+    "determinism": conformance.determinism,
+    "anchors": conformance.anchors,
+    "other process": conformance.other_process,
     "snapshot": conformance.snapshot,
     "rewards": conformance.rewards,
     "ends": conformance.ends,
     "info": conformance.info_keys,
+    "gymnasium": gymnasium_checker,
     "success": solving.success,
     "expert": solving.expert,
+    "imitation": imitation,
     "random": solving.random_policy,
     "leak": solving.leak,
-    "anchors": conformance.anchors,
     "lengths": sizes.lengths,
     "speed": sizes.speed,
 }
@@ -58,7 +63,7 @@ class Finding:
         status: passed, failed or skipped; or warning, of what may be meant so.
         detail: one line: what was seen, or what is wrong and how to fix it, or why it was skipped.
         figures: what was measured, such as ``{"turns/s": 51000.0}``.
-        same_as: the earlier check with the same reason for its failure, or for this one's being skipped; or empty.
+        same_as: the check that has failed, so that this one could not be judged and is skipped; or empty.
     """
 
     check: str
@@ -89,7 +94,12 @@ class Report:
     @property
     def passed(self) -> bool:
         """No check failed."""
-        return all(finding.status != "failed" for finding in self.findings)
+        return not self.failed
+
+    @property
+    def is_made(self) -> bool:
+        """The environment could be made: it was there to be checked."""
+        return self["made"].status != "failed"
 
     @property
     def failed(self) -> tuple[Finding, ...]:
@@ -107,15 +117,14 @@ class Report:
 
     @property
     def repeats(self) -> list[Finding]:
-        """One finding for each reason that several checks share, naming those after the first."""
-        again: dict[tuple[Status, str], list[str]] = {}
+        """One finding for each failure that leaves other checks without a verdict, naming these."""
+        others: dict[str, list[str]] = {}
         for finding in self.findings:
             if finding.same_as:
-                again.setdefault((finding.status, finding.same_as), []).append(finding.check)
-        why = {"failed": "for the reason of", "skipped": "not tried, since the process ended in"}
+                others.setdefault(finding.same_as, []).append(finding.check)
         return [
-            Finding(f"{len(names)} more", status, f"{why[status]} {first!r}: {', '.join(names)}")
-            for (status, first), names in again.items()
+            Finding(f"{len(names)} more", "skipped", f"{_implied(first)}: {', '.join(names)}")
+            for first, names in others.items()
         ]
 
 
@@ -167,10 +176,10 @@ def check(
         begun, *rest = [each for each in chosen if each not in {finding.check for finding in findings}]
         note(Finding(begun, "failed", _one_line(str(lost))))
         for other in rest:
-            note(Finding(other, "skipped", f"not tried, since {begun!r} ended the process", same_as=begun))
+            note(Finding(other, "skipped", _implied(begun), same_as=begun))
         return Report(name, tuple(findings))
     if findings[0].status == "passed":
-        note(_left_behind(work.left))
+        note(_left_behind(work.left, is_closed=findings[-1].status == "passed"))
     return Report(name, tuple(findings))
 
 
@@ -178,23 +187,31 @@ def examined(
     name: str, kwargs: Mapping[str, Any], samples: int, seed: int, timeout: float, chosen: Collection[str]
 ) -> Iterator[dict[str, Any]]:
     """The findings as plain values, each as soon as it is there; in the process that runs the environment."""
-    subject, reasons = Subject(name, kwargs, samples, seed, timeout), dict[str, str]()
-    made = _run("made", subject, reasons)
+    subject = Subject(name, kwargs, samples, seed, timeout)
+    made = _run("made", subject, chosen)
     yield asdict(made)
     if made.status == "failed":
         return
     for other in CHECKS:
         if other != "made" and other in chosen:
             beat()
-            yield asdict(_run(other, subject, reasons))
-    try:
-        subject.close()
-        yield asdict(Finding("close", "passed"))
-    except (Exception, SystemExit) as error:
-        yield asdict(Finding("close", "failed", f"close() raised {type(error).__name__}: {error}"))
+            yield asdict(_run(other, subject, chosen))
+    yield asdict(_closed(subject))
 
 
-def _left_behind(left: Sequence[str]) -> Finding:
+def _closed(subject: Subject) -> Finding:
+    """The finding about ``close()``, which may be called a second time."""
+    for time in ("", " the second time"):
+        try:
+            subject.close()
+        except (Exception, SystemExit) as error:
+            return Finding("close", "failed", _one_line(f"close() raised{time}{what_and_where(error)}"))
+    return Finding("close", "passed")
+
+
+def _left_behind(left: Sequence[str], *, is_closed: bool) -> Finding:
+    if left and not is_closed:
+        return Finding("processes", "skipped", _implied("close"), same_as="close")
     if not left:
         return Finding("processes", "passed", "everything it started has ended")
     many = f"{len(left)} process{'es' * (len(left) > 1)}"
@@ -202,11 +219,11 @@ def _left_behind(left: Sequence[str]) -> Finding:
     return Finding("processes", "failed", _one_line(detail), {"left": float(len(left))})
 
 
-def _run(name: str, subject: Subject, reasons: dict[str, str]) -> Finding:
+def _run(name: str, subject: Subject, chosen: Collection[str]) -> Finding:
     """One check.
 
     Args:
-        reasons: why an episode could not be played -> the check that found it first; added to.
+        chosen: the checks that run, one of which may own what this one meets.
     """
     try:
         if subject.text_env is None and name in (_OF_LISTS if not subject.handle.lists_tasks else _OF_TEXT_ENVS):
@@ -215,31 +232,43 @@ def _run(name: str, subject: Subject, reasons: dict[str, str]) -> Finding:
         return Finding(name, "passed", detail, figures)
     except Skip as reason:
         return Finding(name, "skipped", str(reason))
+    except Implied as other:
+        return Finding(name, "skipped", _implied(other.check), same_as=other.check)
     except Doubt as doubt:
         return Finding(name, "warning", _one_line(str(doubt)), doubt.figures)
-    except Fault as fault:
-        return _failed(name, str(fault), fault.__cause__ or fault, reasons, fault.figures)
-    except (UnknownEnv, UnknownArgument, NamesakeError) as error:
-        if name == "made":
-            raise
-        return _failed(name, str(error), error, reasons)
-    except EnvError as error:
-        return _failed(name, str(error), error, reasons)
     except (Exception, SystemExit) as error:
-        message = what_and_where(error)
-        return _failed(name, message[2:] if message.startswith(": ") else f"it raised{message}", error, reasons)
+        if name == "made" and isinstance(error, UnknownEnv | UnknownArgument | NamesakeError):
+            raise
+        return _failed(name, error, subject, chosen)
 
 
-def _failed(
-    name: str, text: str, error: BaseException, reasons: dict[str, str], figures: Mapping[str, float] | None = None
-) -> Finding:
-    """The finding; one whose reason an earlier check has found already says so."""
-    same_as = next((check for reason, check in reasons.items() if reason in text), "")
-    if not same_as:
-        reasons[getattr(error, "told", "") or text.removeprefix("it raised")] = name
-        if not isinstance(error, Fault):
-            show_if_debugging(error)
-    return Finding(name, "failed", _one_line(text), figures or {}, same_as)
+def _failed(name: str, error: BaseException, subject: Subject, chosen: Collection[str]) -> Finding:
+    """The finding about an error: a failure of the check that owns its cause, which no other check has failed then."""
+    owner = subject.causes.owner(error)
+    if owner not in (None, name) and owner in chosen:
+        return Finding(name, "skipped", _implied(owner), same_as=owner)
+    subject.causes.note(error, name)
+    subject.failed.add(name)
+    if not isinstance(error, Fault):
+        show_if_debugging(error)
+    elif error.__cause__ is not None:
+        show_if_debugging(error.__cause__)
+    return Finding(name, "failed", _one_line(_text(error)), error.figures if isinstance(error, Fault) else {})
+
+
+def _text(error: BaseException) -> str:
+    """An error as a finding says it: our own sentence as it is, any other with its place."""
+    if type(error).__module__.startswith("manyturn.") and not isinstance(error, ContractError):
+        return str(error)
+    message = what_and_where(error)
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        extra = extra_with(error.name)
+        message += f": pip install 'manyturn[{extra}]'" if extra else ": install the package that has it"
+    return message[2:] if message.startswith(": ") else f"it raised{message}"
+
+
+def _implied(check: str) -> str:
+    return f"not judged, since {check!r} has failed"
 
 
 def _one_line(text: str) -> str:

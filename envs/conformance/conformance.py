@@ -3,25 +3,23 @@
 import asyncio
 import math
 import time
-import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial, wraps
 from typing import Any
 
-from gymnasium.envs.registration import EnvSpec
-from gymnasium.utils.env_checker import check_env
+from gymnasium.error import ResetNeeded
 
+from manyturn.envs.conformance.causes import TURNS
 from manyturn.envs.conformance.difference import difference
-from manyturn.envs.conformance.probe import LONGEST, ODD_ACTIONS, Subject, by_random_policy, text_env_of
-from manyturn.envs.conformance.verdicts import Doubt, Fault, Result, Skip
-from manyturn.envs.contract.environments import make
+from manyturn.envs.conformance.probe import LONGEST, ODD_ACTIONS, ProbedEpisode, Subject, by_random_policy, text_env_of
+from manyturn.envs.conformance.verdicts import Doubt, Fault, Implied, Result
+from manyturn.envs.contract.env.space import TextSpace
+from manyturn.envs.contract.env.space_faults import refuse_excluded
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import OUTCOME, ContractError
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.plugins import load_plugins
-from manyturn.envs.contract.space import TextSpace
-from manyturn.envs.contract.space_faults import refuse_excluded
-from manyturn.envs.contract.turn import OUTCOME, ContractError
+from manyturn.envs.contract.options.plugins import load_plugins
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.envs.hosting.handle.gymnasium_adapter import offered
@@ -29,11 +27,15 @@ from manyturn.envs.hosting.handle.gymnasium_info import misspelt_keys
 from manyturn.envs.hosting.local.seats import WorkerSeats
 from manyturn.envs.hosting.local.worker import START_SECONDS
 
+ANCHORS = ("anchor", "anchor_text")  # of an answer; they have a check of their own
+
 
 def made(subject: Subject) -> Result:
-    """It can be made, and reads and writes text."""
+    """It can be made, reads and writes text, and has a task."""
     load_plugins()
     kind = type(subject.handle.env.unwrapped).__name__
+    if not subject.splits and not subject.causes.blames:
+        raise Fault("it has no task: tasks(split) of each of its splits is empty, so return mt.Task objects there")
     lacks = offered(subject.handle.env, "lacks")
     description = f"a foreign Gymnasium environment{f'; {lacks}' if lacks else ''}"
     return f"{kind}, {'a TextEnv' if subject.text_env else description}", {}
@@ -41,6 +43,7 @@ def made(subject: Subject) -> Result:
 
 def turns(subject: Subject) -> Result:
     """Episodes can be played: what its methods return is allowed, and nothing raises."""
+    subject.raise_own(TURNS)
     episodes = subject.whim_episodes
     return f"{sum(len(played.actions) for played in episodes)} in {len(episodes)} episodes", {}
 
@@ -48,6 +51,7 @@ def turns(subject: Subject) -> Result:
 def spaces(subject: Subject) -> Result:
     """Observations, commands and the expert's actions lie within the spaces."""
     env = subject.handle.env
+    subject.raise_own("spaces")
     try:
         for played in subject.whim_episodes:
             for step in played.steps:
@@ -55,43 +59,8 @@ def spaces(subject: Subject) -> Result:
                 for action in step.admissible or ():
                     refuse_excluded(env.action_space, "action", action, "the admissible ")
     except ContractError as error:
-        subject.is_excluded = True
         raise Fault(str(error)) from error
     return f"{len(subject.whim_episodes)} episodes within them", {}
-
-
-def gymnasium_checker(subject: Subject) -> Result:
-    """Gymnasium's own checker, whose warnings count."""
-    if subject.is_excluded:
-        raise Skip("it would say again what 'spaces' says")
-    with suppress(EnvError):  # the checker meets it by itself
-        if any(math.isnan(step.reward) for played in subject.whim_episodes for step in played.steps):
-            raise Skip("it takes rewards that are nan for different ones: see 'rewards'")
-    env = subject.fresh().env.unwrapped
-    if env.spec is None:
-        env.spec = EnvSpec("Checked-v0", entry_point=partial(make, subject.name), kwargs=dict(subject.kwargs))
-    for method in ("reset", "step"):
-        setattr(env, method, _beating(getattr(env, method)))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            check_env(env)
-        except AssertionError as error:
-            raise Fault(f"gymnasium.utils.env_checker.check_env says: {error}") from None
-    if caught:
-        raise Fault(f"gymnasium.utils.env_checker.check_env warns: {caught[0].message}")
-    return "check_env without a warning", {}
-
-
-def _beating(ask: Callable[..., Any]) -> Callable[..., Any]:
-    """Gymnasium's checker asks the bare environment, which knows no deadline."""
-
-    @wraps(ask)
-    def asked(*args: Any, **kwargs: Any) -> Any:
-        beat()
-        return ask(*args, **kwargs)
-
-    return asked
 
 
 def determinism(subject: Subject) -> Result:
@@ -99,15 +68,18 @@ def determinism(subject: Subject) -> Result:
     other = subject.fresh()
     for played in subject.whim_episodes:
         # An instance that has just left another episode unfinished must not remember it.
-        step = other.reset(subject.a_few_tasks()[-1], 1)
-        if not step.ended:
-            other.step(by_random_policy(other, step, generator("leave", subject.seed)))
+        with suppress(EnvError):
+            step = other.reset(subject.whim_episodes[-1].task, 1)
+            if not step.ended:
+                other.step(by_random_policy(other, step, generator("leave", subject.seed)))
         try:
             again = subject.replay(played, other)
-        except EnvError as error:
+        except (EnvError, ResetNeeded) as error:
+            subject.varies = "determinism"
             raise Fault(f"task {played.task.id}: the same actions raised the second time: {error}") from error
-        if differs := difference(played.task, played.steps, again):
-            subject.is_random = True
+        if differs := difference(played.task, played.steps, again, ANCHORS):
+            subject.varies = "tasks" if subject.is_changing else "determinism"
+            _needs_same_tasks(subject)
             raise Fault(
                 f"the same actions again differ: episode of {differs}; draw random numbers from self.rng only, and set "
                 "all state in begin()"
@@ -116,20 +88,31 @@ def determinism(subject: Subject) -> Result:
 
 
 def _needs_determinism(subject: Subject) -> None:
-    if subject.is_random:
-        raise Skip("the same actions differ: see 'determinism'")
+    if subject.varies:
+        raise Implied(subject.varies)
+
+
+def _needs_same_tasks(subject: Subject) -> None:
+    if subject.is_changing:
+        raise Implied("tasks")
+
+
+def _but_anchors(subject: Subject) -> tuple[str, ...]:
+    """Names that need not agree: anchors, where their own check has failed."""
+    return ANCHORS if "anchors" in subject.failed else ()
 
 
 def other_process(subject: Subject) -> Result:
     """The same in a process of its own: no order of sets, no hash(), no id()."""
     _needs_determinism(subject)
+    episodes = subject.whim_episodes[:3]  # before the thread: an environment may be bound to the one that made it
 
     async def replay() -> list[list[Answer]]:
         apart = WorkerSeats(subject.name, subject.kwargs, limit=1, workers=1, timeout=subject.timeout)
         async with apart as seats, seats.take() as seat:
             runs = []
             beat(2 + math.ceil(START_SECONDS / subject.timeout))  # the worker starts, and its own deadline says more
-            for played in subject.whim_episodes[:3]:
+            for played in episodes:
                 steps = [await seat.reset(played.task, played.seed)]
                 for action in played.actions:
                     beat(2)
@@ -140,8 +123,9 @@ def other_process(subject: Subject) -> Result:
 
     with ThreadPoolExecutor(1) as thread:  # a loop of its own, also where the caller runs one already
         runs = thread.submit(lambda: asyncio.run(replay())).result()
-    for played, steps in zip(subject.whim_episodes, runs, strict=False):
-        if differs := difference(played.task, played.steps, steps):
+    for played, steps in zip(episodes, runs, strict=True):
+        if differs := difference(played.task, played.steps, steps, _but_anchors(subject)):
+            _needs_same_tasks(subject)
             raise Fault(
                 f"another process differs: episode of {differs}; sort sets before use, and use "
                 "manyturn.envs.contract.keys.digest, not hash()"
@@ -151,18 +135,25 @@ def other_process(subject: Subject) -> Result:
 
 def odd_actions(subject: Subject) -> Result:
     """An agent may write anything."""
-    handle = subject.fresh()
-    task = subject.a_few_tasks()[0]
+    handle, first = subject.fresh(), subject.whim_episodes[0]
     slowest = 0.0
     for kind, action in ODD_ACTIONS.items():
-        handle.reset(task, subject.seed)
+        handle.reset(first.task, first.seed)
         start = time.perf_counter()
         try:
             handle.step(action)
         except EnvError as error:
-            raise Fault(f"{kind}: {error}; answer what is not understood with self.invalid(...)") from error
+            raise _odd(kind, error) from error
         slowest = max(slowest, time.perf_counter() - start)
+    try:
+        subject.raise_own("odd actions")
+    except EnvError as error:
+        raise _odd("no command", error) from error
     return ", ".join(ODD_ACTIONS), {"slowest ms": slowest * 1e3}
+
+
+def _odd(kind: str, error: EnvError) -> Fault:
+    return Fault(f"{kind}: {error}; answer what is not understood with self.invalid(...)")
 
 
 def snapshot(subject: Subject) -> Result:
@@ -171,12 +162,14 @@ def snapshot(subject: Subject) -> Result:
     biggest = 0
     for number, played in enumerate(subject.whim_episodes):
         turns = len(played.actions) * (number % 3) // 2  # at the start, in the middle and at the end
-        turns = min(turns, len(played.actions) - 1)
+        turns = max(0, min(turns, len(played.actions) - 1))
         first, second = subject.fresh(), subject.fresh()
         one, two = text_env_of(first), text_env_of(second)
         assert one is not None and two is not None
         before = subject.replay(played, first, turns)
-        second.reset(subject.a_few_tasks()[0], 1)  # some of Gymnasium's wrappers refuse a step without it
+        second.reset(
+            subject.whim_episodes[0].task, subject.whim_episodes[0].seed
+        )  # some of Gymnasium's wrappers refuse a step without it
         data = one.snapshot()
         if not isinstance(data, bytes):
             raise Fault(f"snapshot() returns {type(data).__name__}: return bytes")
@@ -186,7 +179,7 @@ def snapshot(subject: Subject) -> Result:
         original = before + [first.step(action) for action in rest]
         copy = before + [second.step(action) for action in rest]
         for steps, what in ((original, "taking a snapshot changed the episode"), (copy, "a restored episode differs")):
-            if differs := difference(played.task, played.steps, steps):
+            if differs := difference(played.task, played.steps, steps, _but_anchors(subject)):
                 fix = "save() and load() must cover all state that begin() and respond() set"
                 raise Fault(f"{what}: {differs}; {fix}")
     return f"{len(subject.whim_episodes)} episodes continued in a fresh instance", {"bytes": float(biggest)}
@@ -227,6 +220,7 @@ def _unknown(step: Answer) -> str:
 
 def ends(subject: Subject) -> Result:
     """Terminated and truncated are never both true, and max_turns truncates."""
+    subject.raise_own("ends")
     longest = 0
     for played in subject.all_episodes():
         longest = max(longest, len(played.actions))
@@ -236,9 +230,10 @@ def ends(subject: Subject) -> Result:
     if env is not None:
         if longest > env.max_turns:
             raise Fault(f"an episode of {longest} turns, but max_turns is {env.max_turns}; do not override step()")
+        played, action = subject.first_action
         env.max_turns = 1
-        handle.reset(subject.a_few_tasks()[0], subject.seed)
-        step = handle.step("xyzzy")
+        handle.reset(played.task, played.seed)
+        step = handle.step(action)
         if not step.ended or (step.terminated and step.truncated):
             raise Fault("with max_turns = 1 the first turn does not truncate; do not override step()")
     elif handle.foreign is not None and handle.foreign.max_turns is None:
@@ -264,19 +259,28 @@ def info_keys(subject: Subject) -> Result:
     if env is None:
         return _foreign_keys(subject)
     for played in subject.whim_episodes:
-        infos = [env.reset(seed=played.seed, options={"task": played.task.id})[1]]
-        infos += [env.step(action)[4] for action in played.actions]
-        for turn, info in enumerate(infos):
+        for turn, (info, ended) in enumerate(_infos(env, played)):
             missing = {"task", "split", "turn", "format_valid", "understood", "reward_parts", "anchor"} - set(info)
             if missing:
                 raise Fault(f"turn {turn}: info lacks {', '.join(sorted(missing))}; do not override step() or reset()")
             if (info["task"], info["split"], info["turn"]) != (played.task.id, played.task.split, turn):
                 raise Fault(f"turn {turn}: info says {info['task']}, {info['split']}, turn {info['turn']}")
-            if ("success" in info) != (turn > 0 and played.steps[turn].ended):
+            if ("success" in info) != ended and "ends" not in subject.failed:
                 raise Fault(f"turn {turn}: info['success'] belongs to the last turn and to no other")
             if not 0 <= info.get("progress", 0.0) <= 1:
                 raise Fault(f"turn {turn}: progress is {info['progress']}; it is a share, from 0 to 1")
     return "all keys on every turn", {}
+
+
+def _infos(env: TextEnv, played: ProbedEpisode) -> Iterator[tuple[dict[str, Any], bool]]:
+    """``info`` of each turn of an episode that is played again, and if it ended there."""
+    yield env.reset(seed=played.seed, options={"task": played.task.id})[1], False
+    for action in played.actions:
+        beat()
+        *_, terminated, truncated, info = env.step(action)
+        yield info, terminated or truncated
+        if terminated or truncated:  # it may be random
+            return
 
 
 def _foreign_keys(subject: Subject) -> Result:
@@ -302,7 +306,7 @@ def anchors(subject: Subject) -> Result:
     shared = turns = 0
     for played in subject.whim_episodes:
         again = subject.replay(played, other)
-        if [step.anchor for step in again] != [step.anchor for step in played.steps]:
+        if any(getattr(one, name) != getattr(two, name) for one, two in _pairs(again, played) for name in ANCHORS):
             raise Fault(f"task {played.task.id}: anchor() differs for the same actions: build it from the state alone")
         texts, keys = ({getattr(step, name) for step in played.steps} for name in ("observation", "anchor"))
         if len(texts) > 2 and len(keys) == 1:
@@ -310,3 +314,7 @@ def anchors(subject: Subject) -> Result:
         shared += len(played.steps) - len({step.anchor for step in played.steps})
         turns += len(played.steps)
     return "", {"met again": shared / turns}
+
+
+def _pairs(again: list[Answer], played: ProbedEpisode) -> Iterator[tuple[Answer, Answer]]:
+    return zip(again, played.steps, strict=True)

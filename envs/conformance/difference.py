@@ -1,16 +1,19 @@
 """First difference between two plays of one episode, in words."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer
 
 _SHOWN = 60  # characters of a text
 
 
-def difference(task: Task, one: Sequence[Answer], two: Sequence[Answer]) -> str | None:
+def difference(task: Task, one: Sequence[Answer], two: Sequence[Answer], but: Collection[str] = ()) -> str | None:
     """The first thing in which two plays of a task with the same actions differ; None if they are the same.
+
+    Args:
+        but: fields of an answer that may differ.
 
     >>> task = Task("train/3", "train")
     >>> difference(task, [Answer("A room."), Answer("7 doors.")], [Answer("A room."), Answer("9 doors.")])
@@ -20,7 +23,7 @@ def difference(task: Task, one: Sequence[Answer], two: Sequence[Answer]) -> str 
     """
     for turn, (a, b) in enumerate(zip(one, two, strict=False)):
         for name in Answer._fields:
-            if not _same(left := getattr(a, name), right := getattr(b, name)):
+            if name not in but and not _same(left := getattr(a, name), right := getattr(b, name)):
                 return f"task {task.id}, turn {turn}: {name} {' against '.join(_parting(left, right))}"
     if len(one) != len(two):
         return f"task {task.id}: {len(one) - 1} turns against {len(two) - 1}"

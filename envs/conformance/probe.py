@@ -1,20 +1,27 @@
-"""Playing an environment to find out how it behaves: used by the conformance checks."""
+"""Play of an environment to find out how it behaves: used by the conformance checks.
+
+An error ends an episode, and its turns so far are looked at like any others. The error waits for its own check.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from gymnasium.error import ResetNeeded
 
+from manyturn.envs.conformance.causes import TURNS, Causes
+from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.task_faults import looked_at
-from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.contract.tasks.task_faults import looked_at
 from manyturn.envs.hosting.handle.deadline import beat
-from manyturn.envs.hosting.handle.env_handle import Answer, EnvHandle
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 
+NONSENSE = "xyzzy"
 ODD_ACTIONS: Mapping[str, str] = {
     "empty": "",
     "blank": " \t\n",
@@ -36,13 +43,23 @@ Policy = Callable[[EnvHandle, Answer, np.random.Generator], str]
 
 @dataclass(frozen=True)
 class ProbedEpisode:
-    """One episode: ``steps[0]`` is the reset, ``steps[k]`` the answer to ``actions[k - 1]``."""
+    """One episode: ``steps[0]`` is the reset, ``steps[k]`` the answer to ``actions[k - 1]``.
+
+    Attributes:
+        instructions: as they stood when the episode began.
+        error: what ended it before its time; None if nothing did. What raised is not among ``actions``.
+    """
 
     task: Task
     seed: int
     actions: list[str]
     steps: list[Answer]
-    answer: str | None
+    instructions: str = ""
+    error: Exception | None = None
+
+    @property
+    def answer(self) -> str | None:
+        return self.steps[0].answer
 
     @property
     def success(self) -> bool | None:
@@ -66,7 +83,7 @@ def by_whim(handle: EnvHandle, step: Answer, rng: np.random.Generator) -> str:
     """Now the expert's, now an admissible, now a meaningless action: reaches more states than any of them."""
     draw = rng.random()
     if draw < 0.15:
-        return "xyzzy"
+        return NONSENSE
     return by_expert(handle, step, rng) if handle.has_expert and draw < 0.6 else by_random_policy(handle, step, rng)
 
 
@@ -83,8 +100,10 @@ class Subject:
 
     Attributes:
         handles: all instances that were made.
-        is_excluded: whether something of its own was found outside of its spaces.
-        is_random: whether the same actions were found to give something else.
+        causes: of the errors that were met.
+        failed: the checks that have failed.
+        is_changing: whether one id was seen to name two problems.
+        varies: the check that saw the same actions give something else; empty if none did.
     """
 
     name: str
@@ -93,8 +112,10 @@ class Subject:
     seed: int
     timeout: float = 60.0
     handles: list[EnvHandle] = field(default_factory=list)
-    is_excluded: bool = False
-    is_random: bool = False
+    causes: Causes = field(default_factory=Causes)
+    failed: set[str] = field(default_factory=set)
+    is_changing: bool = False
+    varies: str = ""
     _many: dict[str, list[Task]] = field(default_factory=dict)
 
     def fresh(self) -> EnvHandle:
@@ -112,6 +133,17 @@ class Subject:
     def text_env(self) -> TextEnv | None:
         return text_env_of(self.handle)
 
+    @cached_property
+    def splits(self) -> tuple[str, ...]:
+        """Splits that list tasks; an error belongs to the check of the tasks."""
+        listed = list[str]()
+        for split in self.handle.splits:
+            try:
+                listed += [split] if len(self.handle.tasks(split)) else []
+            except (Exception, SystemExit) as error:
+                self.causes.note(error, "tasks")
+        return tuple(listed)
+
     def some_tasks(self, count: int, split: str) -> list[Task]:
         """Tasks drawn from a split, the same ones each time."""
         tasks = self.handle.tasks(split)
@@ -120,15 +152,19 @@ class Subject:
 
     def a_few_tasks(self) -> list[Task]:
         """At most two tasks of each split, one where turns are slow."""
-        return [task for split in self.handle.splits for task in self.some_tasks(1 if self.is_slow else 2, split)]
+        return [task for split in self.splits for task in self.some_tasks(1 if self.is_slow else 2, split)]
 
     @cached_property
     def turn_seconds(self) -> float:
         """Seconds of an answer after the first one, which may load data that all episodes share."""
-        handle, [task, *_] = self.fresh(), [task for split in self.handle.splits for task in self.some_tasks(1, split)]
-        step = handle.reset(task, self.seed)
+        if not self.splits:
+            return 0.0
+        handle, [task] = self.fresh(), self.some_tasks(1, self.splits[0])
         began = time.monotonic()
-        handle.step(by_random_policy(handle, step, generator("pace", self.seed)))
+        with suppress(EnvError):  # the episodes meet it too
+            step = handle.reset(task, self.seed)
+            began = time.monotonic()
+            handle.step(by_random_policy(handle, step, generator("pace", self.seed)))
         return time.monotonic() - began
 
     @property
@@ -142,7 +178,7 @@ class Subject:
 
     def shortened(self, count: int) -> str:
         """Remark on episodes that were fewer than requested because turns are slow."""
-        requested = sum(min(self.samples, len(self.handle.tasks(split))) for split in self.handle.splits)
+        requested = sum(min(self.samples, len(self.handle.tasks(split))) for split in self.splits)
         return f"{count} of {requested} episodes, since turns are slow" if count < requested else ""
 
     def many_tasks(self, split: str) -> list[Task]:
@@ -152,18 +188,32 @@ class Subject:
         return self._many[split]
 
     def play(self, task: Task, policy: Policy, handle: EnvHandle | None = None) -> ProbedEpisode:
-        """One episode, to its end or to a length that is not needed."""
+        """One episode, to its end, to a length that is not needed, or to an error, which is noted."""
         handle = handle or self.handle
         rng = generator("play", self.seed, task.id, policy.__name__)
         seed = int(rng.integers(2**31))
-        steps, actions = [handle.reset(task, seed)], list[str]()
-        env = text_env_of(handle)
-        answer = env.answer() if env else None
+        steps, actions, action = list[Answer](), list[str](), ""
         longest = LONGEST if policy is by_expert else self.most_turns
-        while not steps[-1].ended and len(actions) < longest:
-            actions.append(policy(handle, steps[-1], rng))
-            steps.append(handle.step(actions[-1]))
-        return ProbedEpisode(task, seed, actions, steps, answer)
+        try:
+            steps.append(handle.reset(task, seed))
+            while not steps[-1].ended and len(actions) < longest:
+                action = self._action(policy, handle, steps[-1], rng)
+                steps.append(handle.step(action))
+                actions.append(action)
+        except (EnvError, ResetNeeded) as error:
+            self.causes.note(error, _owner(error, action))
+            return ProbedEpisode(task, seed, actions, steps, handle.instructions, error)
+        return ProbedEpisode(task, seed, actions, steps, handle.instructions)
+
+    def _action(self, policy: Policy, handle: EnvHandle, step: Answer, rng: np.random.Generator) -> str:
+        """The policy's action; off its own path, an expert that raises is noted and replaced."""
+        try:
+            return policy(handle, step, rng)
+        except EnvError as error:
+            if policy is by_expert:
+                raise
+            self.causes.note(error, "expert")
+            return by_random_policy(handle, step, rng)
 
     def replay(self, played: ProbedEpisode, handle: EnvHandle, turns: int | None = None) -> list[Answer]:
         """The steps that the same task, seed and actions bring in another instance."""
@@ -174,34 +224,74 @@ class Subject:
         """Split -> episodes of the expert; empty without one."""
         if not self.handle.has_expert:
             return {}
-        return {split: self._episodes(split, by_expert) for split in self.handle.splits}
+        return {split: self._episodes(split, by_expert) for split in self.splits}
 
     @cached_property
     def random_episodes(self) -> dict[str, list[ProbedEpisode]]:
         """Split -> episodes of the random policy."""
-        return {split: self._episodes(split, by_random_policy) for split in self.handle.splits}
+        return {split: self._episodes(split, by_random_policy) for split in self.splits}
 
     def _episodes(self, split: str, policy: Policy) -> list[ProbedEpisode]:
-        """As many as were asked for, or as the time allows, but one."""
+        """As many as were asked for, or as the time allows, but one; those that began."""
         stop, episodes = time.monotonic() + _POLICY_SECONDS, list[ProbedEpisode]()
         for task in self.some_tasks(self.samples, split):
             episodes.append(self.play(task, policy))
             if self.is_slow and time.monotonic() > stop:
                 break
-        return episodes
+        return [played for played in episodes if played.steps]
 
     @cached_property
+    def _whim_episodes(self) -> list[ProbedEpisode]:
+        episodes = [self.play(task, by_whim) for task in self.a_few_tasks()]
+        return [played for played in episodes if played.steps]
+
+    @property
     def whim_episodes(self) -> list[ProbedEpisode]:
-        return [self.play(task, by_whim) for task in self.a_few_tasks()]
+        """Episodes of all that an agent may do. Raises the first error if no turn of them was answered."""
+        if not any(played.actions for played in self._whim_episodes):
+            raise self.causes.first
+        return self._whim_episodes
+
+    @cached_property
+    def first_action(self) -> tuple[ProbedEpisode, str]:
+        """A first turn that was answered, if possible one that ended no episode."""
+        begun = [played for played in self.whim_episodes if played.actions]
+        played = next((played for played in begun if not played.steps[1].ended), begun[0])
+        return played, played.actions[0]
 
     def all_episodes(self) -> Iterator[ProbedEpisode]:
-        """Every episode played so far for the checks."""
-        for episodes in (*self.expert_episodes.values(), *self.random_episodes.values(), self.whim_episodes):
+        """Every episode for the checks. Raises the first error if nothing could be played."""
+        for episodes in (self.whim_episodes, *self.expert_episodes.values(), *self.random_episodes.values()):
             yield from episodes
 
+    def raise_own(self, check: str) -> None:
+        """Raise the first error that belongs to a check, once all episodes are played."""
+        with suppress(Exception, SystemExit):  # the same again below, where it is this check's
+            for _ in self.all_episodes():
+                pass
+        if (error := self.causes.of(check)) is not None:
+            raise error
+
     def close(self) -> None:
+        """Close all instances. Raises the first error of one of them."""
+        errors = list[BaseException]()
         for handle in self.handles:
-            handle.close()
+            try:
+                handle.close()
+            except (Exception, SystemExit) as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+
+def _owner(error: Exception, action: str) -> str:
+    """The check that an error of an episode belongs to."""
+    if isinstance(error, ResetNeeded):  # it said that it goes on
+        return "ends"
+    if isinstance(error, EnvError) and error.method == "expert":
+        return "expert"
+    is_odd = isinstance(error, EnvError) and error.method == "step" and action == NONSENSE
+    return "odd actions" if is_odd else TURNS
 
 
 def text_env_of(handle: EnvHandle) -> TextEnv | None:

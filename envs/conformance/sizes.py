@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from manyturn.envs.conformance.probe import ProbedEpisode, Subject, by_whim
+from manyturn.envs.conformance.probe import ProbedEpisode, Subject
 from manyturn.envs.conformance.verdicts import Doubt, Result
 
 _LONG_REPLY = 64  # words and signs of a reply: what sampling.max_tokens allows where nothing else is said
@@ -91,8 +91,8 @@ class Pace(NamedTuple):
 
 def pace(subject: Subject) -> Pace:
     """Pace of the policy that mixes expert, random and nonsense."""
-    played = subject.play(subject.a_few_tasks()[0], by_whim)
-    host, resets = subject.fresh(), 0
+    played = subject.first_action[0]
+    host, resets, turns = subject.fresh(), 0, 0
     reset, step = _Clock(), _Clock()
     while (seconds := reset.seconds + step.seconds) < _TOO_LONG and (
         resets < 3 or (seconds < _ENOUGH and resets < 1000)
@@ -101,9 +101,11 @@ def pace(subject: Subject) -> Pace:
             host.reset(played.task, played.seed)
         with step:
             for action in played.actions:
-                host.step(action)
+                turns += 1
+                if host.step(action).ended:  # it may be random
+                    break
         resets += 1
-    return Pace(reset, step, resets, resets * len(played.actions))
+    return Pace(reset, step, resets, turns)
 
 
 def speed(subject: Subject) -> Result:

@@ -2,8 +2,9 @@
 
 import re
 
-from manyturn.envs.conformance.probe import ProbedEpisode, Subject
-from manyturn.envs.conformance.verdicts import Doubt, Fault, Result, Skip
+from manyturn.envs.conformance.probe import NONSENSE, ProbedEpisode, Subject
+from manyturn.envs.conformance.verdicts import Doubt, Fault, Implied, Result, Skip
+from manyturn.envs.hosting.handle.env_handle import EnvError
 
 EXPERT_AT_LEAST = 0.95
 MARGIN = 0.2  # by which the expert should be above a random policy, or tasks teach little
@@ -24,8 +25,14 @@ def success(subject: Subject) -> Result:
     return f"an episode that terminated with a return above {bound:g}; to say otherwise {SAY_SUCCESS}", {}
 
 
-def _rate(episodes: list[ProbedEpisode]) -> float:
-    verdicts = [played.success for played in episodes if played.success is not None]
+def _rate(episodes: list[ProbedEpisode], unended: bool | None = None) -> float:
+    """Share of successes.
+
+    Args:
+        unended: verdict on an episode that has reached no end; None leaves it out.
+    """
+    verdicts = [played.success if played.steps[-1].ended else unended for played in _completed(episodes)]
+    verdicts = [verdict for verdict in verdicts if verdict is not None]
     if not verdicts:
         raise Skip(f"success is not known: {SAY_SUCCESS}")
     return sum(verdicts) / len(verdicts)
@@ -35,21 +42,43 @@ def expert(subject: Subject) -> Result:
     """The expert reaches the goal, so every task can be solved."""
     if not subject.handle.has_expert:
         raise Skip("no expert: override expert() to prove that tasks can be solved, and for demonstrations")
-    rates = {split: _rate(episodes) for split, episodes in subject.expert_episodes.items()}
+    _ask_off_path(subject)
+    subject.raise_own("expert")
+    played_of = {split: many for split, episodes in subject.expert_episodes.items() if (many := _completed(episodes))}
+    rates = {split: _rate(episodes, unended=False) for split, episodes in played_of.items()}
+    if not rates:
+        raise subject.causes.first
     if _is_never_paid(subject):
         raise Doubt(f"the expert's episodes terminate, but their return is never a success: {SAY_SUCCESS}", rates)
     for split, rate in rates.items():
         if rate < EXPERT_AT_LEAST:
-            lost = [played.task.id for played in subject.expert_episodes[split] if not played.success]
+            lost = [played.task.id for played in played_of[split] if not played.success]
             raise Fault(f"split {split}: the expert fails {len(lost)} tasks, such as {lost[0]}", rates)
-    episodes = [played for many in subject.expert_episodes.values() for played in many]
+    episodes = [played for many in played_of.values() for played in many]
     turns = sum(len(played.actions) for played in episodes) / len(episodes)
     return subject.shortened(len(episodes)), {**rates, "turns": turns}
 
 
+def _ask_off_path(subject: Subject) -> None:
+    """Note what the expert raises after an action that means nothing."""
+    handle, first = subject.fresh(), subject.whim_episodes[0]
+    try:
+        handle.reset(first.task, first.seed)
+        if not handle.step(NONSENSE).ended:
+            handle.expert()
+    except EnvError as error:
+        if error.method == "expert":
+            subject.causes.note(error, "expert")
+
+
+def _completed(episodes: list[ProbedEpisode]) -> list[ProbedEpisode]:
+    """Episodes that no error has ended: an error is no failure of a policy."""
+    return [played for played in episodes if played.error is None]
+
+
 def _is_never_paid(subject: Subject) -> bool:
     """True if no ending of the expert counts as a success by its rewards, as plain environments are judged."""
-    ends = [played.steps[-1] for many in subject.expert_episodes.values() for played in many]
+    ends = [played.steps[-1] for many in subject.expert_episodes.values() for played in _completed(many)]
     foreign = subject.handle.foreign
     judged = foreign is not None and foreign.success_by is None
     return judged and all(end.terminated for end in ends) and not any(end.success for end in ends)
@@ -68,6 +97,8 @@ def random_policy(subject: Subject) -> Result:
         raise Skip("the expert has no success to compare with")
     figures = {"random": luck, "expert": best}
     if luck > best - MARGIN:
+        if "expert" in subject.failed:
+            raise Implied("expert")
         text = "random actions do nearly as well as the expert, so there is little to learn: make tasks longer or"
         raise Doubt(f"{text} max_turns smaller, unless it is meant", figures)
     return subject.shortened(len(episodes)), figures

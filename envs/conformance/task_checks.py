@@ -4,13 +4,13 @@ import json
 
 from manyturn.envs.conformance.probe import Subject
 from manyturn.envs.conformance.verdicts import Fault, Result
-from manyturn.envs.contract.task import ListsTasks, Task
-from manyturn.envs.contract.task_faults import id_fault, overlap_fault
+from manyturn.envs.contract.tasks.task import ListsTasks, Task
+from manyturn.envs.contract.tasks.task_faults import id_fault, overlap_fault
 
 
 def splits(subject: Subject) -> Result:
     """No problem belongs to two splits."""
-    tasks_of = {split: subject.many_tasks(split) for split in subject.handle.splits}
+    tasks_of = {split: subject.many_tasks(split) for split in subject.splits}
     if fault := overlap_fault(tasks_of):
         raise Fault(fault)
     return "tasks compared by content", {split: float(len(tasks)) for split, tasks in tasks_of.items()}
@@ -43,6 +43,7 @@ def tasks(subject: Subject) -> Result:
             _plain(task)
             again = other.find(task.id)
             if (again.id, again.split, again.content) != (task.id, task.split, task.content):
+                subject.is_changing = True
                 raise Fault(f"find({task.id!r}) returns another problem: a task must depend on its id alone")
             count += 1
     return f"{count} tasks found again by id in another instance", {}

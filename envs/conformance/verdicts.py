@@ -24,3 +24,15 @@ class Doubt(Exception):
 
 class Skip(Exception):
     """The check does not apply; the text says why."""
+
+
+class Implied(Exception):
+    """The check cannot be judged, since another one has failed.
+
+    Attributes:
+        check: name of the other one.
+    """
+
+    def __init__(self, check: str):
+        super().__init__(check)
+        self.check = check

@@ -27,8 +27,8 @@ from typing import Any, ClassVar
 import gymnasium
 from pydantic import ValidationError
 
-from manyturn.envs.contract.options import ConfigError, one_line
-from manyturn.envs.contract.registry import Named, Registry
+from manyturn.envs.contract.options.options import ConfigError, one_line
+from manyturn.envs.contract.options.registry import Named, Registry
 
 
 class WrapperMismatch(ValueError):

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.options import Options
-from manyturn.envs.contract.task import Task
-from manyturn.envs.desk.job import Errand, Job, job_of
+from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.desk.pack import Pack
+from manyturn.envs.desk.solution import Errand, Solution, solution_of
 from manyturn.envs.users.acts import Slot
 from manyturn.envs.users.agenda import AgendaOptions, AgendaUser, Goal
 from manyturn.envs.users.protocol import NOTHING, Heard, User
@@ -27,7 +27,7 @@ class Ticket(User):
     name = "ticket"
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
-        return ticket(job_of(task))
+        return ticket(solution_of(task))
 
     def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
         return Heard(WAIT)
@@ -39,27 +39,27 @@ class Ticket(User):
         """There is no state."""
 
 
-def ticket(job: Job) -> str:
+def ticket(solution: Solution) -> str:
     """A task in writing."""
-    parts = [f"Customer {', '.join(identity(job).values())}."] if job.way != "id" else []
-    parts += [errand.sentence for errand in job.errands]
-    if job.asked:
-        parts.append(f"Tell the {job.asked[0]}.")
+    parts = [f"Customer {', '.join(identity(solution).values())}."] if solution.way != "id" else []
+    parts += [errand.sentence for errand in solution.errands]
+    if solution.asked:
+        parts.append(f"Tell the {solution.asked[0]}.")
     return " ".join(parts)
 
 
-def identity(job: Job) -> dict[str, str]:
+def identity(solution: Solution) -> dict[str, str]:
     """Slot -> what tells who the customer is; empty where things are named by their ids."""
-    user = job.user
-    identity = {"user": {"user": job.user_id}, "email": {"email": user["email"]}}
+    user = solution.user
+    identity = {"user": {"user": solution.user_id}, "email": {"email": user["email"]}}
     identity["name"] = {"name": user["name"], "zip_code": user["zip_code"]}
-    return identity.get(job.way, {})
+    return identity.get(solution.way, {})
 
 
-def facts_of(job: Job, errand: Errand) -> dict[str, str]:
+def facts_of(solution: Solution, errand: Errand) -> dict[str, str]:
     """Slot -> what the customer must be asked for one request; slots of different kinds have different names."""
     name = errand.kind.name
-    facts = {f"{name} id": errand.call.arguments[errand.kind.about]} if job.way == "id" else {}
+    facts = {f"{name} id": errand.call.arguments[errand.kind.about]} if solution.way == "id" else {}
     return facts | {f"{name} {slot}": value for slot, value in errand.told.items()}
 
 
@@ -72,21 +72,21 @@ def nouns(pack: Pack) -> dict[str, str]:
     return facts_of
 
 
-def wish(job: Job, errand: Errand) -> str:
+def wish(solution: Solution, errand: Errand) -> str:
     """Opening words of a customer, without ids."""
-    noun = job.pack.things[errand.kind.about].noun
-    words = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}" if job.way == "id" else errand.words
+    noun = solution.pack.things[errand.kind.about].noun
+    words = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}" if solution.way == "id" else errand.words
     return errand.kind.wish.format(object=words)
 
 
 def goal_of(task: Task) -> Goal:
     """A task as an agenda."""
-    job = job_of(task)
-    facts = identity(job)
-    for errand in job.errands:
-        facts |= facts_of(job, errand)
-    wishes = {errand.kind.name: wish(job, errand) for errand in job.errands}
-    return Goal(wishes, facts, requests=("asked",) if job.asked else ())
+    solution = solution_of(task)
+    facts = identity(solution)
+    for errand in solution.errands:
+        facts |= facts_of(solution, errand)
+    wishes = {errand.kind.name: wish(solution, errand) for errand in solution.errands}
+    return Goal(wishes, facts, requests=("asked",) if solution.asked else ())
 
 
 class Customer(AgendaUser):
@@ -101,7 +101,7 @@ class Customer(AgendaUser):
         super().__init__([Slot(name, (noun,)) for name, noun in nouns(pack).items()], goal_of, options)
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
-        figure = job_of(task).asked
+        figure = solution_of(task).asked
         if figure:  # each task asks for a figure of its own
             self._slots["asked"] = Slot("asked", (figure[0],), pattern=r"\d+")
         else:
@@ -109,7 +109,7 @@ class Customer(AgendaUser):
         return super().begin(task, rng)
 
 
-def done(job: Job, right: Iterable[str], said: str) -> list[str]:
+def done(solution: Solution, right: Iterable[str], said: str) -> list[str]:
     """The requests that are settled: fulfilled ones, and those refused by the right rule."""
-    named = job.named(said)
-    return [e.kind.name for e in job.errands if (e.rule in named if e.rule else e.kind.name in right)]
+    named = solution.named(said)
+    return [e.kind.name for e in solution.errands if (e.rule in named if e.rule else e.kind.name in right)]

@@ -5,18 +5,18 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from manyturn.envs.contract.env.turn import OUTCOME, Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import OUTCOME, Turn
-from manyturn.envs.desk.commands import Commands
-from manyturn.envs.desk.counter import CLOSED
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.desk.customer import WAIT, Customer, Ticket, TicketOptions, done, facts_of, identity, nouns, ticket
-from manyturn.envs.desk.job import job_of
-from manyturn.envs.desk.packs import PACKS
-from manyturn.envs.desk.people import Database, DatabaseArguments
-from manyturn.envs.desk.shapes import LEVELS, ShapeLevel
+from manyturn.envs.desk.customer_names import Database, DatabaseArguments
+from manyturn.envs.desk.desk_tools import CLOSED
+from manyturn.envs.desk.desks.packs import PACKS
+from manyturn.envs.desk.random_calls import Commands
+from manyturn.envs.desk.solution import solution_of
 from manyturn.envs.desk.store import Store
+from manyturn.envs.desk.task_shapes import LEVELS, ShapeLevel
 from manyturn.envs.desk.tasks import tasks
 from manyturn.envs.tools.calls import CallRequest, call_text, is_call
 from manyturn.envs.tools.tool_prompt import with_tools
@@ -101,9 +101,9 @@ class Desk(UserEnv):
         self.part_names = tuple(PARTS) if self._pays_turns else ()  # what this instance gives
         self._tasks = {name: tasks(name, pack, difficulty, made.users, made.database) for name in self.splits}
         shown = self._pack.brief if self.level.simple else {}
-        self._counter = self._pack.counter(Store(self._pack.tables(made.users, made.database)), shown)
-        self._toolset = Toolset(self._counter.tools())
-        self._writing = {tool.__name__ for tool in self._counter.writes()}
+        self._desk_tools = self._pack.desk_tools(Store(self._pack.tables(made.users, made.database)), shown)
+        self._toolset = Toolset(self._desk_tools.tools())
+        self._writing = {tool.__name__ for tool in self._desk_tools.writes()}
         self.tools = self._toolset.schemas
         rules = "\n".join(f"{rule.name}. {rule.text}" for rule in self._pack.rules)
         talk = "" if self._written else " Text without a tool call goes to the customer."
@@ -122,20 +122,20 @@ class Desk(UserEnv):
         return (
             "You are a customer talking to a service desk. Begin with one request, without ids and details; give "
             "them when asked. When a request is done or refused, make the next one. This is all that you want "
-            f"and know: {ticket(job_of(task))}"
+            f"and know: {ticket(solution_of(task))}"
         )
 
     def tasks(self, split: str) -> Sequence[Task]:
         return self._tasks[split]
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
-        self._job = job_of(task)
-        self._counter.store = Store(self._counter.store.tables)
+        self._solution = solution_of(task)
+        self._desk_tools.store = Store(self._desk_tools.store.tables)
         self._said = ""
         self._learnt: dict[str, None] = {}
         self._fulfilled: list[str] = []
         self._reported: list[str] = []
-        self._needed = {call_text(name, **arguments) for name, arguments in self._job.reads}
+        self._needed = {call_text(name, **arguments) for name, arguments in self._solution.reads}
         self._commands.forget()
         text = self.user.begin(task, rng)
         self._heard = text
@@ -161,7 +161,7 @@ class Desk(UserEnv):
         if self._written or not action.strip():
             return self.invalid(WAIT if self._written else "Customer: (waits for an answer)")
         self._say(action)
-        self._reported = done(self._job, self._fulfilled, self._said)
+        self._reported = done(self._solution, self._fulfilled, self._said)
         heard = self.user.hear(action, {"done": self._reported})
         self._heard += f"\n{heard.utterance}"
         self._commands.hear(heard.utterance)
@@ -173,7 +173,7 @@ class Desk(UserEnv):
         self._said += f"{' '.join(text.split())}\n"
 
     def _end(self, text: str, parts: Mapping[str, float]) -> Turn:
-        right = self._counter.store.delta() == self._job.delta and self._job.said(self._said)
+        right = self._desk_tools.store.delta() == self._solution.delta and self._solution.said(self._said)
         return Turn(text, {OUTCOME: float(right), **parts}, terminated=True, success=right)
 
     def _parts(self, calls: Sequence[Call]) -> dict[str, float]:
@@ -197,10 +197,10 @@ class Desk(UserEnv):
 
     def _settled(self) -> list[str]:
         """The kinds of the requests that are fulfilled."""
-        delta = self._counter.store.delta()
+        delta = self._desk_tools.store.delta()
         return [
             errand.kind.name
-            for errand in self._job.errands
+            for errand in self._solution.errands
             if not errand.rule and all(delta.get(place) == fields for place, fields in errand.right.items())
         ]
 
@@ -210,20 +210,20 @@ class Desk(UserEnv):
         return self._commands.listed()
 
     def anchor(self) -> Hashable:
-        """Progress of the job: changes, facts learnt and said, the user's knowledge, the answer due."""
-        changed = digest(self._counter.store.save()) if self._counter.store.written else ""
-        talk = "" if self._written else digest(self.user.save(), sorted(self._job.named(self._said)))
+        """Progress of the solution: changes, facts learnt and said, the user's knowledge, the answer due."""
+        changed = digest(self._desk_tools.store.save()) if self._desk_tools.store.written else ""
+        talk = "" if self._written else digest(self.user.save(), sorted(self._solution.named(self._said)))
         return (self.task.id, changed, talk, frozenset(self._learnt), self.observation)
 
     def progress(self) -> float:
         """Settled requests, and the figure, of all; 0 once a record is changed that should not be."""
-        job, delta = self._job, self._counter.store.delta()
-        if any(job.delta.get(place) is None for place in delta):
+        solution, delta = self._solution, self._desk_tools.store.delta()
+        if any(solution.delta.get(place) is None for place in delta):
             return 0.0
-        settled = len(done(job, self._fulfilled, self._said))
-        if job.asked is None:
-            return settled / len(job.errands)
-        return (settled + job.tells_figure(self._said)) / (len(job.errands) + 1)
+        settled = len(done(solution, self._fulfilled, self._said))
+        if solution.asked is None:
+            return settled / len(solution.errands)
+        return (settled + solution.tells_figure(self._said)) / (len(solution.errands) + 1)
 
     def expert(self) -> str:
         """Looks up what is needed, asks a customer for what nobody else knows, and does what the policy allows."""
@@ -232,12 +232,12 @@ class Desk(UserEnv):
 
     def _moves(self) -> Iterator[str | CallRequest]:
         """Remaining actions in order; the first one is next."""
-        job = self._job
-        yield from self._questions(identity(job))
-        for errand in job.errands:
+        solution = self._solution
+        yield from self._questions(identity(solution))
+        for errand in solution.errands:
             name = errand.kind.name
-            if name not in done(job, self._fulfilled, self._said):
-                yield from self._questions(facts_of(job, errand))
+            if name not in done(solution, self._fulfilled, self._said):
+                yield from self._questions(facts_of(solution, errand))
                 yield from self._unread(errand.reads)
                 if not errand.rule:
                     yield errand.call
@@ -245,10 +245,10 @@ class Desk(UserEnv):
                     yield f"I am sorry, rule {errand.rule} forbids this. Is there anything else?"
             elif not self._written and name not in self._reported:
                 yield "That is done. Is there anything else?"
-        yield from self._unread(job.asked_reads)
-        if job.asked and not self._written and not job.tells_figure(self._said):
-            yield f"The {job.asked[0]} is {job.asked[1]}."
-        yield CallRequest("close", {"answer": job.answer if self._written else "done"})
+        yield from self._unread(solution.asked_reads)
+        if solution.asked and not self._written and not solution.tells_figure(self._said):
+            yield f"The {solution.asked[0]} is {solution.asked[1]}."
+        yield CallRequest("close", {"answer": solution.answer if self._written else "done"})
 
     def _questions(self, facts: Mapping[str, str]) -> Iterator[str]:
         for slot, value in facts.items():
@@ -260,11 +260,11 @@ class Desk(UserEnv):
 
     def state(self) -> Any:
         own = [self._said, list(self._learnt), self._fulfilled, self._heard, self._reported]
-        return [self._counter.store.save(), own, self._commands.save()]
+        return [self._desk_tools.store.save(), own, self._commands.save()]
 
     def set_state(self, state: Any) -> None:
         records, own, commands = state
         self._said, learnt, self._fulfilled, self._heard, self._reported = own
         self._learnt = dict.fromkeys(learnt)
-        self._counter.store.load(records)
+        self._desk_tools.store.load(records)
         self._commands.load(commands)

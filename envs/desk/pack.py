@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from manyturn.envs.contract.draws import Draws
-from manyturn.envs.desk.counter import Counter
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.desk.desk_tools import DeskTools
 from manyturn.envs.desk.store import Store, Tables
 from manyturn.envs.tools.calls import CallRequest
 
@@ -90,7 +90,7 @@ class Pack:
         name: such as ``retail``.
         place: what the agent is told about where it works.
         tables: users and seed -> the database.
-        counter: the tools.
+        desk_tools: the tools.
         rules: the policy.
         kinds: of requests.
         things: argument -> what it names.
@@ -102,7 +102,7 @@ class Pack:
     name: str
     place: str
     tables: Callable[[int, int], Tables]
-    counter: type[Counter]
+    desk_tools: type[DeskTools]
     rules: tuple[Rule, ...]
     kinds: tuple[Kind, ...]
     things: Mapping[str, Thing]

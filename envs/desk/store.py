@@ -7,7 +7,7 @@ from typing import Any
 from manyturn.envs.tools.tool import ToolError
 
 Record = Mapping[str, Any]
-Place = tuple[str, str]  # table and key
+RecordKey = tuple[str, str]  # table and key
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Store:
 
     def __init__(self, tables: Tables):
         self.tables = tables
-        self._new: dict[Place, Record] = {}
+        self._new: dict[RecordKey, Record] = {}
 
-    def __getitem__(self, place: Place) -> Record:
+    def __getitem__(self, place: RecordKey) -> Record:
         new = self._new.get(place)
         return self.tables.records[place[0]][place[1]] if new is None else new
 
@@ -62,7 +62,7 @@ class Store:
         """True if any record was written."""
         return bool(self._new)
 
-    def delta(self) -> dict[Place, dict[str, Any]]:
+    def delta(self) -> dict[RecordKey, dict[str, Any]]:
         """Changes to the tables: place -> field -> value. Looks at written records only."""
         changes = {}
         for place, record in self._new.items():

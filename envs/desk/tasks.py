@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.draws import Draws
-from manyturn.envs.contract.task import GeneratedTasks, Task
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
+from manyturn.envs.desk.customer_names import split_of_user
+from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.pack import Kind, Pack, Thing
-from manyturn.envs.desk.packs import PACKS
-from manyturn.envs.desk.people import split_of_user
-from manyturn.envs.desk.shapes import LEVELS, Shape, draw_shape
 from manyturn.envs.desk.store import Store, Tables
+from manyturn.envs.desk.task_shapes import LEVELS, Shape, draw_shape
 from manyturn.envs.tools.calls import CallRequest
 from manyturn.envs.tools.tool import ToolError
 
@@ -133,7 +133,7 @@ def perform(desk: Pack, store: Store, call: CallRequest) -> bool:
     """Make a call on a store; whether the tool did it and it changed something."""
     before = store.delta()
     try:
-        getattr(desk.counter(store), call.name)(**call.arguments)
+        getattr(desk.desk_tools(store), call.name)(**call.arguments)
     except ToolError:
         return False
     return store.delta() != before

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.sandbox import WORKSPACE, SandboxRefused, Snapshot
 from manyturn.envs.harbor.expert import solving
 from manyturn.envs.harbor.image import Ground
@@ -28,7 +28,7 @@ class Attempt:
         pristine: the working folder before anybody has worked in it.
         folder: the task.
         engine: what sandboxes are made with.
-        allowance: of an action; whoever calls renews it.
+        budget: of an action; whoever calls renews it.
 
     Attributes:
         number: of the step, from 0.
@@ -38,10 +38,8 @@ class Attempt:
         solved: whether the step's own solution has been put in.
     """
 
-    def __init__(
-        self, base: Ground, pristine: Snapshot, folder: Folder, engine: ContainerEngine, allowance: TimeBudget
-    ):
-        self._base, self._pristine, self._folder, self._allowance = base, pristine, folder, allowance
+    def __init__(self, base: Ground, pristine: Snapshot, folder: Folder, engine: ContainerEngine, budget: TimeBudget):
+        self._base, self._pristine, self._folder, self._budget = base, pristine, folder, budget
         self._engine = engine.model_copy(update={"image": base.image, "python": base.python})
         self.number, self.solved, self.key = 0, False, ""
         self.handed_in: Files | None = None
@@ -71,7 +69,7 @@ class Attempt:
     def submit(self) -> str:
         """Submit the files in your folder. Hidden tests decide."""
         try:
-            self.handed_in = self.desk.files()
+            self.handed_in = self.workspace.files()
         except SandboxRefused as error:
             raise ToolError(f"{error}: make room first") from None
         return "Your work is submitted."
@@ -81,23 +79,23 @@ class Attempt:
         if self.tools.touched or not self.key:
             self.tools.touched = False
             try:
-                self.key = self.desk.snapshot().key
+                self.key = self.workspace.snapshot().key
             except SandboxRefused as error:  # the agent has filled the workspace beyond its limits
                 self.key = f"refused: {error}"
 
     def judged(self) -> Verdict:
         """Verdict of the step's tests on the submission. Raises Broken if untouched files get no reward either."""
         assert self.handed_in is not None
-        with self.desk.lent(back=False) as sandbox:
+        with self.workspace.lent(back=False) as sandbox:
             sandbox.spent = "what ran there saw hidden tests, and could leave word in the kernel's counters"
             environ = {**self._folder.laid.environ, **self.step.environ}
 
             def verdict(workspace: Snapshot) -> Verdict:
-                if not self._allowance.left:
+                if not self._budget.left:
                     return Verdict(None, timed_out=True, output="")
-                seconds = min(self.step.seconds, self._allowance.left)
+                seconds = min(self.step.seconds, self._budget.left)
                 result = verify(sandbox, workspace, self.step.tests, self._base.python, environ, seconds)
-                self._allowance.spend(result.seconds)
+                self._budget.spend(result.seconds)
                 return result
 
             result = verdict(self.handed_in.workspace)
@@ -117,8 +115,8 @@ class Attempt:
             self.close()
             self._sit_down(files)
         self.number, self.solved, self.key = number, False, ""
-        if not self._set_up(self.desk, self.step):
-            with self.desk.lent(back=False) as sandbox:
+        if not self._set_up(self.workspace, self.step):
+            with self.workspace.lent(back=False) as sandbox:
                 untouched = self._untouched(sandbox)
                 if number and (untouched is None or self._set_up(sandbox, self.step)):
                     return False
@@ -136,12 +134,12 @@ class Attempt:
 
     def close(self) -> None:
         """Give the sandbox back."""
-        self.desk.close()
+        self.workspace.close()
 
     def _sit_down(self, files: Files) -> None:
-        self.desk = EpisodeSandbox(self._engine, files)
+        self.workspace = EpisodeSandbox(self._engine, files)
         environ = self._folder.laid.environ
-        self.tools = Tools(self.desk, COMMAND_SECONDS, self._allowance, environ, called=self._base.workdir)
+        self.tools = Tools(self.workspace, COMMAND_SECONDS, self._budget, environ, called=self._base.workdir)
 
     def _untouched(self, sandbox: DockerSandbox) -> Snapshot | None:
         """The files before the step, in a sandbox: as the solutions of earlier steps leave them.
@@ -165,8 +163,8 @@ class Attempt:
 
     def _run(self, sandbox: EpisodeSandbox | DockerSandbox, script: str) -> bool:
         """Run a script of the task's own in the working folder. Returns whether it ended well."""
-        if not self._allowance.left:
+        if not self._budget.left:
             return False
-        ran = sandbox.run(script, seconds=self._allowance.left, environ=self._folder.laid.environ)
-        self._allowance.spend(ran.seconds)
+        ran = sandbox.run(script, seconds=self._budget.left, environ=self._folder.laid.environ)
+        self._budget.spend(ran.seconds)
         return ran.status == 0 and not ran.timed_out

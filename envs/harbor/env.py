@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.images import inspected
+from manyturn.containers.engine.container_engine import ContainerEngine
+from manyturn.containers.engine.images import inspected
 from manyturn.containers.inside.archive import ArchivedPath, complete, pack
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLimits, Snapshot, overrun_behind
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv, Unsupported
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.harbor.attempt import Attempt
 from manyturn.envs.harbor.expert import solving
 from manyturn.envs.harbor.folder import task_folders
@@ -102,7 +102,7 @@ class HarborEnv(TextEnv):
         self.part_names = tuple(sorted(parts))
         self._success_from = success_from
         self._attempt: Attempt | None = None  # None between episodes
-        self._allowance = TimeBudget()
+        self._budget = TimeBudget()
         self._verdicts: list[Verdict] = []  # of the steps that were handed in
         self._paid, self._passed, self._anchor = 0.0, 0, tuple[Any, ...]()
 
@@ -127,7 +127,7 @@ class HarborEnv(TextEnv):
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._verdicts, self._paid, self._passed = [], 0.0, 0
-        self._allowance.renew()
+        self._budget.renew()
         self._attempt = attempt = self._begun()
         attempt.begin_step(0)
         self._note(attempt)
@@ -135,7 +135,7 @@ class HarborEnv(TextEnv):
 
     def respond(self, action: str) -> Turn:
         assert self._attempt is not None  # set by begin
-        self._allowance.renew()
+        self._budget.renew()
         try:
             return self._respond(self._attempt, action)
         except BaseException as error:
@@ -217,7 +217,7 @@ class HarborEnv(TextEnv):
         state: dict[str, Any] = {"paid": self._paid, "passed": self._passed, "anchor": self._anchor}
         state["verdicts"] = [verdict.rewards for verdict in self._verdicts]
         if (attempt := self._attempt) is not None:
-            files, tools = attempt.desk.files(), attempt.tools
+            files, tools = attempt.workspace.files(), attempt.tools
             state["work"] = {
                 **{"number": attempt.number, "folder": tools.folder, "viewed": tools.viewed, "solved": attempt.solved},
                 **{"scratch": base64.b64encode(files.scratch).decode()},
@@ -247,7 +247,7 @@ class HarborEnv(TextEnv):
     def _begun(self) -> Attempt:
         self.close()
         base, pristine = self._ground()
-        return Attempt(base, pristine, self.folder, self._engine, self._allowance)
+        return Attempt(base, pristine, self.folder, self._engine, self._budget)
 
     def _note(self, attempt: Attempt) -> None:
         self._anchor = (attempt.key, attempt.tools.folder)

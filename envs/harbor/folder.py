@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from manyturn.containers.inside.archive import FILE, ArchivedPath
-from manyturn.envs.contract.environments import NeedsSetup
-from manyturn.envs.contract.task import SPLITS
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import SPLITS
 
 Files = Mapping[str, ArchivedPath]
 

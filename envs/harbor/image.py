@@ -11,14 +11,14 @@ import tarfile
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from manyturn.containers import owner
-from manyturn.containers.container_engine import LABEL, client, engine_errors
-from manyturn.containers.images import inspected
+from manyturn.containers.engine import owner
+from manyturn.containers.engine.container_engine import LABEL, client, engine_errors
+from manyturn.containers.engine.images import inspected
+from manyturn.containers.engine.user_lock import user_lock
 from manyturn.containers.inside.archive import FILE, FOLDER, LINK, ArchivedPath
 from manyturn.containers.sandbox import EngineUnavailable
-from manyturn.containers.user_lock import user_lock
-from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.registration.environments import NeedsSetup
 
 TESTS, SOLUTION, LOGS = "/tmp/tests", "/tmp/solution", "/tmp/logs"
 _TAG, _PYTHON_LABEL = "manyturn-harbor", "manyturn.python"

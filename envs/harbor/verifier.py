@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from manyturn.containers.inside.archive import ArchivedPath, complete, pack
 from manyturn.containers.sandbox import WORKSPACE, Sandbox, SandboxRefused, Snapshot
-from manyturn.envs.contract.turn import MOST_REWARD
+from manyturn.envs.contract.env.turn import MOST_REWARD
 from manyturn.envs.harbor.folder import Files
 from manyturn.envs.harbor.image import LOGS, TESTS
 from manyturn.envs.software.workspace.episode_sandbox import EpisodeSandbox

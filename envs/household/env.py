@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from manyturn.envs.contract.task import SPLITS, Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.tasks.task import SPLITS, Task
 from manyturn.envs.household.expert import next_command
 from manyturn.envs.household.games import GameFolder
 from manyturn.envs.household.generate import HouseholdTasks, build, find_task

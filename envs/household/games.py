@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from manyturn.envs.contract.task import LazyTasks, Task
+from manyturn.envs.contract.tasks.task import LazyTasks, Task
 from manyturn.envs.household.pddl import GameError, load_game
 from manyturn.envs.household.problem import Problem
 from manyturn.envs.household.text import Grammar

@@ -13,8 +13,8 @@ from functools import cache
 from typing import NamedTuple
 from zlib import crc32
 
-from manyturn.envs.contract.draws import Draws
-from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task, split_of
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, Task, split_of
 from manyturn.envs.household.layouts import LEVELS, Layout, choices, order_key, possible_goals
 from manyturn.envs.household.problem import Goal, Problem
 from manyturn.envs.household.things import FITS, LAMPS, OPENABLE, TRAITS, objects_of

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from functools import cache
 
-from manyturn.envs.contract.draws import Draws
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import split_of
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import split_of
 from manyturn.envs.household.problem import STATIONS
 from manyturn.envs.household.things import FITS, LAMPS, OPENABLE, ROOMS, goal_pairs
 

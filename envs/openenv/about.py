@@ -9,12 +9,13 @@ from typing import Any
 
 import httpx
 
-from manyturn.envs.contract.environments import NeedsSetup, OutsideLost
-from manyturn.envs.contract.task import GeneratedTasks, Task
+from manyturn.envs.contract.registration.environments import NeedsSetup, OutsideLost
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 from manyturn.envs.openenv.address import TOKEN, Address
 from manyturn.envs.openenv.faults import BadAnswer, short
 
 _MOST_BYTES = 32 * 2**20  # of one answer
+_LONGEST_VERSION = 100
 _AT_ONCE = 64  # tasks of one request
 _KEPT = 64  # requests whose tasks are kept
 _ABSENT = frozenset({404, 405, 501})
@@ -31,6 +32,7 @@ class About:
 
     Attributes:
         description: what the server says of the environment; may be empty.
+        version: of the environment there, which one of ours changes with its identity; None where none is given.
         action, observation: JSON schemas.
         splits: in the server's order; empty if it lists no tasks.
     """
@@ -46,7 +48,9 @@ class About:
                 "of OpenEnv, and is the address complete?"
             )
         self.action, self.observation = schema["action"], schema["observation"]
-        description = words.get("description") if isinstance(words, Mapping) else None
+        words = words if isinstance(words, Mapping) else {}
+        description, version = words.get("description"), words.get("version")
+        self.version = version[:_LONGEST_VERSION] if isinstance(version, str) else None
         self.description = description.strip() if isinstance(description, str) else ""
         named = self._asked("GET", "/list_environments")
         self._name = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else None

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
-from manyturn.envs.contract.environments import OutsideLost
-from manyturn.envs.contract.one_connection import OneConnection
+from manyturn.envs.contract.registration.environments import OutsideLost
+from manyturn.envs.contract.single_connection import SingleConnection
 from manyturn.envs.openenv.address import TOKEN, Address
 from manyturn.envs.openenv.faults import ActionRefused, BadAnswer, fault_of, short
 
@@ -32,7 +32,7 @@ class Connection:
     def __init__(self, address: Address, seconds: float):
         self._seconds, self._stack = seconds, contextlib.ExitStack()
         # websockets names a class where anything that makes a connection does
-        once: Any = OneConnection(ClientConnection)
+        once: Any = SingleConnection(ClientConnection)
         try:
             opened = connect(
                 address.socket,

@@ -10,10 +10,10 @@ from typing import Any
 import gymnasium
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.environments import OutsideLost
+from manyturn.envs.contract.env.space import TextSpace
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.space import TextSpace
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.registration.environments import OutsideLost
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.openenv.about import About
 from manyturn.envs.openenv.address import address_of
 from manyturn.envs.openenv.connection import Connection
@@ -41,6 +41,7 @@ class ServedEnv(gymnasium.Env[str, str]):
 
     Attributes:
         instructions: the server's description, and how an action is written.
+        served_version: of the environment at the server; None where it gives none.
         splits: the server's; ``train`` alone, whose tasks are seeds, where it lists none.
         lacks: what the server does not offer, in words.
     """
@@ -65,6 +66,7 @@ class ServedEnv(gymnasium.Env[str, str]):
         self._about = About(self._address, timeout)
         self._shapes = Shapes(self._about.action, self._about.observation, action_field, observation_field)
         self.instructions = "\n\n".join(part for part in (self._about.description, self._shapes.rule) if part)
+        self.served_version = self._about.version
         self.splits = self._about.splits or ("train",)
         self.max_turns, self.side_by_side, self.success_above = max_turns, sessions, success_above
         seeds = "" if self._about.splits else "tasks (seeds stand for them, in one split), "

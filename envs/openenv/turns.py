@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.roles import ONE_ROLE
+from manyturn.envs.contract.env.roles import ONE_ROLE
 from manyturn.envs.openenv.faults import BadAnswer, short
 
 # A server of ours says all of these in the metadata of each turn, and no other server is taken at words of ours.

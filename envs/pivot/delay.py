@@ -3,7 +3,7 @@
 import json
 from math import comb
 
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.pivot.walk import PivotWalk
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.pivot.walk import PivotWalk
 
 LUCKY, PURSE = 0.5, 1.0  # how probable it is that a purse lies on a path, and its worth

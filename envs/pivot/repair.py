@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.pivot.walk import PivotWalk
 
 

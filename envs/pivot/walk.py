@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest, generator
-from manyturn.envs.contract.task import GeneratedTasks, Task, split_of
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
 
 COLOURS = ("red", "blue", "green", "white", "black", "brown")
 PLACES = (

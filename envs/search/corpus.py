@@ -6,8 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.environments import NeedsSetup
-from manyturn.envs.shop.index import Index
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.shop.search.bm25_index import Index
 
 K1, B = 1.5, 0.75
 

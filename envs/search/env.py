@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.search.corpus import corpus_at
 from manyturn.envs.search.files import questions_at
 from manyturn.envs.search.passages import told as made_corpus
@@ -19,7 +19,7 @@ from manyturn.envs.search.questions import HOPS
 from manyturn.envs.search.questions import questions as made_questions
 from manyturn.envs.search.research import MOST_SOURCES, Research
 from manyturn.envs.search.scoring import exact, f1
-from manyturn.envs.shop.analyzer import STOP_WORDS
+from manyturn.envs.shop.search.analyzer import STOP_WORDS
 from manyturn.envs.tools.calls import call_text
 from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Toolset

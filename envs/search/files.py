@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.task import SPLITS, Task, split_of
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.tasks.task import SPLITS, Task, split_of
 from manyturn.envs.search.corpus import Corpus, Line, corpus_at, lines_of, stamp, unique
 from manyturn.envs.search.research import MOST_QUERY, MOST_SOURCES
 

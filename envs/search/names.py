@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.stable_random import Draws
 
 _GIVEN = """
 Ada Alma Anselm Armin Astrid Balint Benno Berta Bruno Carla Casimir Celia Conrad Cosima Dagmar Delia Dora Edgar Edith

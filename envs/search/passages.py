@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.search.corpus import Corpus
 from manyturn.envs.search.world import Entity, World, is_entity, world_of
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.draws import Draws
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.search.passages import told
 from manyturn.envs.search.world import World, is_entity, world_of
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.search.names import Names
 from manyturn.envs.search.relations import BY_KIND, FIGURE, INSTITUTES, PROFESSIONS, Relation
 

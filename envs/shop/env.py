@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from manyturn.envs.contract.task import Task
-from manyturn.envs.shop.catalogue import Catalogue
-from manyturn.envs.shop.goals import Goal
-from manyturn.envs.shop.official import load
-from manyturn.envs.shop.records import KINDS
-from manyturn.envs.shop.tasks import goal_of, tasks_of
+from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.shop.catalogue.catalogue import Catalogue
+from manyturn.envs.shop.catalogue.goals import Goal
 from manyturn.envs.shop.visit_env import VisitEnv
+from manyturn.envs.shop.webshop.goal_tasks import goal_of, tasks_of
+from manyturn.envs.shop.webshop.official import load
+from manyturn.envs.shop.webshop.records import KINDS
 
 
 class WebShop(VisitEnv):
@@ -33,7 +33,7 @@ class WebShop(VisitEnv):
         Knows the goal's product: searches for it, chooses its options and buys.
     Floors:
         Not measured here: official files do not come with this package. ``manyturn evaluate random --env
-        manyturn/WebShop-v0 --env-args '{data = "DIR"}'`` measures it.
+        manyturn/WebShop-v0 --env.args '{data = "DIR"}'`` measures it.
 
     Args:
         split: train, validation or test, as far as they have goals.

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from manyturn.envs.shop import pages
-from manyturn.envs.shop.catalogue import Catalogue
-from manyturn.envs.shop.goals import Goal
-from manyturn.envs.shop.reward import option_met
-from manyturn.envs.shop.session import Session
+from manyturn.envs.shop.catalogue.catalogue import Catalogue
+from manyturn.envs.shop.catalogue.goals import Goal
+from manyturn.envs.shop.pages import pages
+from manyturn.envs.shop.pages.session import Session
+from manyturn.envs.shop.reward.reward import option_met
 
 _NO_OPTION = {pages.SEARCH, pages.BACK, pages.PREVIOUS, pages.BUY, *pages.DETAILS}  # texts that do something else
 _BRACKETS = str.maketrans("[]\n", "   ")

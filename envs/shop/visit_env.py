@@ -5,17 +5,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
-from manyturn.envs.shop.catalogue import Catalogue, Product
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.shop.catalogue.catalogue import Catalogue, Product
+from manyturn.envs.shop.catalogue.goals import Goal
 from manyturn.envs.shop.expert import next_action, wording
-from manyturn.envs.shop.goals import Goal
-from manyturn.envs.shop.nouns import plain_nouns, spacy_nouns
-from manyturn.envs.shop.pages import WINDOW, Receipt
-from manyturn.envs.shop.reward import Judge, Score
-from manyturn.envs.shop.session import Session
-from manyturn.envs.shop.text import MODES
+from manyturn.envs.shop.pages.page_text import MODES
+from manyturn.envs.shop.pages.pages import WINDOW, Receipt
+from manyturn.envs.shop.pages.session import Session
+from manyturn.envs.shop.reward.nouns import plain_nouns, spacy_nouns
+from manyturn.envs.shop.reward.reward import Judge, Score
 
 REWARDS = ("official", "strict", "spacy")
 

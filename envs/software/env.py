@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from manyturn.containers.sandbox import WORKSPACE, SandboxRefused, Snapshot, overrun_behind
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest, seed_of
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.container_engine import usable
 from manyturn.envs.software import reward_levels
 from manyturn.envs.software.grading.challenge import deck_of
@@ -194,7 +194,7 @@ class Software(TextEnv):
 
     def respond(self, action: str) -> Turn:
         assert self._work is not None  # set by begin
-        self._work.tools.allowance.renew()
+        self._work.tools.budget.renew()
         try:
             return self._respond(self._work, action)
         except BaseException as error:
@@ -284,7 +284,7 @@ class Software(TextEnv):
         """The files as far as they differ from the problem's; processes are not part of a snapshot."""
         state: dict[str, Any] = {"steps": self._steps.shares, "anchor": self._anchor}
         if (work := self._work) is not None:
-            files = work.desk.files()
+            files = work.workspace.files()
             state["work"] = {
                 **{"folder": work.tools.folder, "viewed": work.tools.viewed, "ran": work.tools.ran},
                 **{"tested": work.tested, "scratch": base64.b64encode(files.scratch).decode()},
@@ -304,23 +304,23 @@ class Software(TextEnv):
     def close(self) -> None:
         """Give the sandbox back."""
         if self._work is not None:
-            self._work.desk.close()
+            self._work.workspace.close()
             self._work = None
 
     def _sit_down(self, task: Task, files: Files) -> Attempt:
         self.close()
         problem = self._problems.problem(task)
-        desk, allowance = EpisodeSandbox(self._engine, files), TimeBudget()
+        workspace, budget = EpisodeSandbox(self._engine, files), TimeBudget()
         try:
-            self._work = Attempt(problem, desk, self._judge(problem, desk, task, allowance), allowance)
+            self._work = Attempt(problem, workspace, self._judge(problem, workspace, task, budget), budget)
         except BaseException:
-            desk.close()
+            workspace.close()
             raise
         self._anchor = (self._work.key, self._work.tools.folder)
         return self._work
 
-    def _judge(self, problem: Problem, desk: EpisodeSandbox, task: Task, allowance: TimeBudget) -> Judge:
-        """Grades changes to a problem in a desk's sandbox, each once in this process."""
+    def _judge(self, problem: Problem, workspace: EpisodeSandbox, task: Task, budget: TimeBudget) -> Judge:
+        """Grades changes to a problem in a workspace's sandbox, each once in this process."""
         # The episode's own, and no draw from its generator: that is as it was after a snapshot is restored.
         seed = seed_of("software challenge", self._seed)
         of = self._engine.model_dump_json(), task.content
@@ -328,13 +328,13 @@ class Software(TextEnv):
 
         def judge(changes: Changes, back: bool) -> Grade:
             def run() -> Grade:
-                with desk.lent(back) as sandbox:
+                with workspace.lent(back) as sandbox:
                     if hidden:
                         sandbox.spent = "what ran there saw hidden tests, and could leave word in the kernel's counters"
-                    make = partial(run_as_they_are, sandbox, problem, changes, TEST_SECONDS, allowance)
+                    make = partial(run_as_they_are, sandbox, problem, changes, TEST_SECONDS, budget)
                     evidence = partial(_runs.made, digest(of, dict(changes)), make, lambda made: not made.timed_out)
                     try:
-                        turn = AgentTurn(allowance=allowance, rehearsal=back, evidence=evidence)
+                        turn = AgentTurn(budget=budget, rehearsal=back, evidence=evidence)
                         return grade(sandbox, problem, changes, TEST_SECONDS, seed, turn)
                     except SandboxRefused as error:  # changes that leave no room for the challenge
                         return Grade(UNRESOLVED, str(error), (), problem.pass_to_pass, {})

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.users.user_env import UserEnv
 
 REWARDS = ("outcome", "turns")

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import OUTCOME, Turn, checked_turn
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import OUTCOME, Turn, checked_turn
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tasksets.hosted import HostedEnv, HostedEpisode, hosted
 from manyturn.envs.tasksets.packages import installed_version, splits_of
 

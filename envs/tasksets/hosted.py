@@ -12,7 +12,7 @@ import verifiers.v1 as vf  # pyright: ignore[reportMissingImports]
 from verifiers.v1.configs.agent import agent_config_fields  # pyright: ignore[reportMissingImports]
 from verifiers.v1.trace import TraceTask  # pyright: ignore[reportMissingImports]
 
-from manyturn.envs.contract.environments import UnknownEnv
+from manyturn.envs.contract.registration.environments import UnknownEnv
 from manyturn.envs.tasksets.packages import environment, task_refusal
 from manyturn.envs.tasksets.talk import TextAgent, TextAgents
 

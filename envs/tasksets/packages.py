@@ -22,8 +22,8 @@ from verifiers.v1.utils.loaders import (  # pyright: ignore[reportMissingImports
     taskset_config_type,
 )
 
-from manyturn.envs.contract.environments import NeedsSetup, UnknownEnv
-from manyturn.envs.contract.task import SPLITS
+from manyturn.envs.contract.registration.environments import NeedsSetup, UnknownEnv
+from manyturn.envs.contract.tasks.task import SPLITS
 
 KNOWN = "0.4."  # versions whose interface this speaks
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")

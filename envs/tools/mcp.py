@@ -19,7 +19,7 @@ from mcp_types import Tool as McpTool
 from pydantic import Field, model_validator
 from referencing import Registry
 
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options.options import Options
 from manyturn.envs.tools.tool import BadArguments, Tool, ToolError
 
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}

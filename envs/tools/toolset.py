@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.tools.calls import LONGEST, BadCall, CallRequest, read_calls
 from manyturn.envs.tools.tool import BadArguments, Schema, Tool, ToolError, tool_of
 from manyturn.envs.tools.tool_prompt import with_tools

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from manyturn.envs.contract.options import Options
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.users import acts
 from manyturn.envs.users.acts import DialogueAct, Slot, understand
 from manyturn.envs.users.phrases import AGENDA, UNSEEN_SPLIT, Phrases

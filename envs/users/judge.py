@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from manyturn.envs.users.asking import AskedModel, Misread, ModelOptions, Unanswered
-from manyturn.envs.users.endpoint import clean
+from manyturn.envs.users.endpoint.chat_completion import clean
+from manyturn.envs.users.endpoint.requests import AskedModel, Misread, ModelOptions, Unanswered
 from manyturn.envs.users.protocol import UserError
 
 _ASKED = "{rules}\n\nAnswer with one JSON object and nothing else. It must fit this schema:\n{schema}"

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tools.calls import BadCall, read_calls
 from manyturn.envs.tools.tool import Schema
-from manyturn.envs.users.asking import AskedModel, ModelOptions, Unanswered
-from manyturn.envs.users.endpoint import CompletionCall, clean
+from manyturn.envs.users.endpoint.chat_completion import CompletionCall, clean
+from manyturn.envs.users.endpoint.requests import AskedModel, ModelOptions, Unanswered
 from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 
 _RULES = (

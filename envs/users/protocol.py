@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.options import Options
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 
 

@@ -6,14 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.options import Options, unknown
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.users.asking import ModelOptions
+from manyturn.envs.contract.options.options import Options, unknown
+from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.users.endpoint.requests import ModelOptions
 from manyturn.envs.users.model import ModelUser
 from manyturn.envs.users.protocol import User
 from manyturn.envs.users.recording import RecordedUser, ReplayOptions, ReplayUser
+
+
+class NoOptions(Options):
+    """There is nothing to choose: any option is an error."""
 
 
 class Maker(NamedTuple):

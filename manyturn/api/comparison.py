@@ -12,128 +12,22 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.agents.evaluation.notebook import as_html
-from manyturn.agents.evaluation.paired_comparison import CompareError, compare, read_evaluation, same_tasks, values_over
+from manyturn.agents.evaluation.paired_comparison import (
+    CompareError,
+    compare,
+    env_notes,
+    read_evaluation,
+    same_tasks,
+    values_over,
+)
 from manyturn.agents.evaluation.seed_intervals import FEWEST_RUNS, Spread, spread
 from manyturn.agents.evaluation.summary_table import COST, close_table
-from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.environments import guarded_arguments, is_elsewhere, is_only_by_hand
-from manyturn.envs.contract.panel import Panel, PanelError, make_panel, portable_name
-from manyturn.envs.hosting.handle.env_handle import EnvHandle
+from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.trainers.record.run_folder import read_config
 
 _SHOWN_REGRESSIONS = 10
 _FOLDED = ("", "run", "metric", "errors", "could have shown")  # columns that may take several lines
 _NAMES = {"success": "success", "success_errors_as_failures": "… errors as failures", "return": "return"}
-
-
-def make_panel_file(
-    env: str, split: str, limit: int | None, out: Path, env_args: Mapping[str, Any], console: Console | None = None
-) -> Panel:
-    """Write the first ``limit`` different problems of a split to a file; one that holds another panel is refused."""
-    handle = EnvHandle(env, env_args)
-    try:
-        panel = make_panel(handle.tasks(split), env, split, limit, env_args)
-    finally:
-        handle.close()
-    if out.exists() and _parsed(out).hash != panel.hash:
-        raise PanelError(f"{out} holds another panel, on which results may rest: name another file, or remove it")
-    panel.save(out)
-    console = console or Console()
-    _say_panel(panel, console)
-    if limit is not None and len(panel) < limit:
-        _say(console, f"{limit} tasks were asked for: the split has {len(panel)} different problems")
-    return panel
-
-
-def read_panel(path: Path, env: str | None = None, split: str | None = None) -> Panel:
-    """Read a panel whose hash fits the file; ``Panel.find`` says whether the tasks still give it.
-
-    Args:
-        path: what ``manyturn panel make`` wrote.
-        env, split: refused if they are given and not the panel's. An environment in a file or at an address must be
-            given, since a panel is data, which starts no code and connects to nowhere; a file may be elsewhere now.
-    """
-    panel = _parsed(path)
-    if env is not None and portable_name(env) != portable_name(panel.env):
-        raise PanelError(f"{path} is a panel of {panel.env}, not of {env}: leave --env out, or make another panel")
-    if split is not None and split != panel.split:
-        raise PanelError(f"{path} is a panel of the split {panel.split}: leave --split out, or make another panel")
-    if env is None and is_only_by_hand(panel.env):
-        what = "to which a connection would be made" if is_elsewhere(panel.env) else "whose code would run"
-        what = "whose scripts would run" if panel.env.startswith("harbor:") else what
-        raise PanelError(f"{path} names the environment {panel.env}, {what}: if you trust it, add --env {panel.env}")
-    return panel
-
-
-def args_of(
-    panel: Panel, path: Path, env: str, given: Mapping[str, Any], known: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """The environment's arguments on a panel: the file's, and from elsewhere those that a file must not give.
-
-    Args:
-        path: the panel's file, for errors.
-        env: id or ``FILE.py:Class``, of a file that the user has named.
-        given: from the command line; the file's others are not changed by it.
-        known: from a run, where ``given`` lacks them.
-
-    Raises:
-        PanelError: the file gives what ``guarded_arguments`` names and nobody else does, or an argument has two values.
-    """
-    guarded = guarded_arguments(env, {**panel.args, **given})
-    for name, value in given.items():
-        if name not in guarded and (name not in panel.args or panel.args[name] != value):
-            raise PanelError(f"{path} says which arguments: leave {name} out of --env-args, or make another panel")
-    trusted = {**(known or {}), **given}
-    doubted = {name: value for name, value in panel.args.items() if name in guarded and name not in trusted}
-    if doubted:
-        differences = ", ".join(f"{name} = {_as_toml(value)}" for name, value in doubted.items())
-        raise PanelError(
-            f"{path} gives {env} the arguments {', '.join(doubted)}, which may decide what runs on this machine or "
-            f"where keys are sent: if you trust them, add --env-args '{{{differences}}}'"
-        )
-    return {**panel.args, **{name: value for name, value in trusted.items() if name in guarded}}
-
-
-def _as_toml(value: Any) -> str:
-    """A value of JSON as TOML has it on one line, with what is no plain sign written out."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_as_toml(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_as_toml, value)) + "]"
-    return json.dumps(value)
-
-
-def _parsed(path: Path) -> Panel:
-    try:
-        return Panel.from_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise PanelError(f"there is no {path}: make it with manyturn panel make ENV --out {path}") from None
-    except (PanelError, UnicodeDecodeError, IsADirectoryError) as error:
-        raise PanelError(f"{path}: {error}") from None
-
-
-def verify_panel_file(
-    path: Path,
-    env: str | None = None,
-    console: Console | None = None,
-    env_args: Mapping[str, Any] | None = None,
-) -> Panel:
-    """Check that the environment still has the tasks of a panel, and print what the panel is.
-
-    Args:
-        env: where the environment's file is now, if it has moved.
-        env_args: arguments that a panel's file must not give, see ``args_of``.
-    """
-    panel = read_panel(path, env)
-    handle = EnvHandle(env or panel.env, args_of(panel, path, env or panel.env, env_args or {}))
-    try:
-        panel.find(handle.tasks(panel.split))
-    except (PanelError, ValueError) as error:
-        raise PanelError(f"{path}: {error}") from None
-    finally:
-        handle.close()
-    _say_panel(panel, console or Console())
-    return panel
 
 
 class Comparison(dict[str, Any]):
@@ -274,6 +168,7 @@ def compare_seeds(paths: Sequence[Path], out: Path | None = None, console: Conso
     evaluations = [read_evaluation(path) for path in paths]
     configs = [_run_config(path) for path in paths]
     seeds, notes = _seeds(paths, configs)
+    notes += env_notes(evaluations)
     tasks = same_tasks(evaluations)
     values = [values_over(evaluation.rows, "success", tasks) for evaluation in evaluations]
     both = [task for task in tasks.values() if all(task in of_run for of_run in values)]
@@ -348,10 +243,6 @@ def _seeds(paths: Sequence[Path], configs: Sequence[dict[str, Any] | None]) -> t
     if len(present) < len(configs):
         notes.append("where the seed is unknown, the folder is no run's, and nothing says that it was trained apart")
     return seeds, notes
-
-
-def _say_panel(panel: Panel, console: Console) -> None:
-    _say(console, f"{panel.id}  hash {panel.hash}  {len(panel)} tasks")
 
 
 def _say(console: Console, text: str) -> None:

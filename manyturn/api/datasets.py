@@ -3,12 +3,12 @@
 import time
 from pathlib import Path
 
-from manyturn.envs.shop import prepared
-from manyturn.envs.shop.manifest import KNOWN, PUBLIC_COPY, Facts, cache_folder, facts_of, record, recorded
-from manyturn.envs.shop.nouns import SpacyNouns
-from manyturn.envs.shop.official import load
-from manyturn.envs.shop.records import ALL_PRODUCTS, HUMAN, KINDS, SOURCE, files_of
-from manyturn.envs.shop.tasks import tasks_of
+from manyturn.envs.shop.reward.nouns import SpacyNouns
+from manyturn.envs.shop.webshop import prepared
+from manyturn.envs.shop.webshop.goal_tasks import tasks_of
+from manyturn.envs.shop.webshop.manifest import KNOWN, PUBLIC_COPY, Facts, cache_folder, facts_of, record, recorded
+from manyturn.envs.shop.webshop.official import load
+from manyturn.envs.shop.webshop.records import ALL_PRODUCTS, HUMAN, KINDS, SOURCE, files_of
 
 
 def webshop(folder: Path, original: int | None = None, nouns: bool = False, accept: bool = False) -> bool:

@@ -1,8 +1,10 @@
 """Evaluations: the policies, the panel that is asked for, the rewards that count, and what is shown of them."""
 
+import difflib
 import os
 import re
 import shlex
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -19,13 +21,13 @@ from manyturn.agents.evaluation.remarks import invalid_reply
 from manyturn.agents.evaluation.reply_remarks import reply_remarks
 from manyturn.agents.evaluation.summary_table import print_summaries, print_summary
 from manyturn.agents.play.python_policy import PythonPolicy, code_of
-from manyturn.api.comparison import args_of, read_panel
 from manyturn.api.loaded_policy import LoadedPolicy
-from manyturn.api.named_policy import SECTIONS, Candidate, find_policy, sections_of
-from manyturn.envs.contract.class_names import env_name
-from manyturn.envs.contract.environments import is_only_by_hand
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.panel import Panel, make_panel, portable_name
+from manyturn.api.named_policy import SECTIONS, Candidate, EvaluateConfig, find_policy, sections_of
+from manyturn.api.panel_file import TaskChoice, args_of, limit_remark, panel_of, read_panel
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.registration.class_names import env_name
+from manyturn.envs.contract.registration.environments import is_only_by_hand
+from manyturn.envs.contract.tasks.panel import Panel, portable_name
 from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seats, open_seats
 from manyturn.report.write import write_report
 from manyturn.terminal.env_args import read_wrappers
@@ -49,12 +51,14 @@ class Settings:
         env: an id, FILE.py:Class, or another project's, such as openenv:URL.
         env_args: arguments of its constructor.
         wrappers: turn-level rewards, also as TOML text such as ``[{name = "turn_cost", cost = 0.01}]``.
-        panel: a panel's file, in place of split, limit and env_args. Arguments that a file must not give, such as
-            programs, still come from env_args.
+        panel: a panel's file, in place of split, limit, tasks and env_args. Arguments that a file must not give, such
+            as programs, still come from env_args.
         repeats: episodes of each task.
         workers: processes that host the environment; 0 keeps it in this one.
         timeout: seconds that the environment may take for one answer, with workers.
         out: folder for what was found; of several policies each has a folder in it.
+        tasks: ids, ``@FILE``, ``failed:FOLDER`` or ``tag=NAME``; none: the first of the split. ``limit`` counts among
+            the chosen ones.
     """
 
     env: str | None = None
@@ -68,6 +72,7 @@ class Settings:
     workers: int = 0
     timeout: float | None = None
     out: Path | None = None
+    tasks: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not self.workers:
@@ -85,6 +90,7 @@ def evaluate(
     wrappers: Wrappers | None = None,
     split: str | None = None,
     limit: int | None = None,
+    tasks: str | Sequence[str] | None = None,
     panel: str | os.PathLike[str] | None = None,
     repeats: int = 1,
     seed: int = 0,
@@ -108,8 +114,9 @@ def evaluate(
         env_args: arguments of the environment's constructor.
         wrappers: turn-level rewards, such as ``[{"name": "turn_cost", "cost": 0.01}]``.
         split: the split that the panel is taken from. Default: test.
-        limit: tasks on the panel, at most. Default: 128.
-        panel: a panel's file, in place of split, limit and env_args.
+        limit: tasks on the panel, at most. Default: 128, or all that ``tasks`` names.
+        tasks: tasks to play, as ids, ``"@FILE"`` of ids, ``"failed:FOLDER"`` of an evaluation, or ``"tag=NAME"``.
+        panel: a panel's file, in place of split, limit, tasks and env_args.
         repeats: episodes of each task.
         seed: sampling noise and episode randomness derive from it.
         workers: processes that host the environment; 0 keeps it in this one.
@@ -129,6 +136,7 @@ def evaluate(
         wrappers=wrappers,
         split=split,
         limit=limit,
+        tasks=tasks,
         panel=None if panel is None else Path(panel),
         repeats=repeats,
         seed=seed,
@@ -175,10 +183,9 @@ async def entrants_of(
 ) -> AsyncIterator[list[Entrant]]:
     """The policies of a call, loaded; in the end their engines are shut down. Takes and raises what
     ``evaluate_policies`` does."""
-    names = (*Settings.__dataclass_fields__, *SECTIONS)
     for name in asked:
         if name not in SECTIONS:
-            raise OverrideError(unknown("option of evaluate", name, names).replace("_", "-"))
+            raise OverrideError(_no_option(name))
     async with AsyncExitStack() as stack:
         entrants = []
         for name, policy, given, out in _asked_of_each(policies, settings, asked):
@@ -190,6 +197,15 @@ async def entrants_of(
                     stack.push_async_callback(engine.shutdown)
             entrants.append(Entrant(name, candidate, out))
         yield entrants
+
+
+def _no_option(name: str) -> str:
+    """Message about a name that is neither a setting nor a section, with the nearest of all options."""
+    settings = ("env.args", *(name for name in Settings.__dataclass_fields__ if name != "env_args"), *SECTIONS)
+    message = EvaluateConfig.no_option(name)
+    if difflib.get_close_matches(name, settings, n=1, cutoff=0.75) or "did you mean" not in message:
+        message = unknown("option of evaluate", name, settings)
+    return message.replace("_", "-")
 
 
 def _in_python(policy: Any, name: str, options: Mapping[str, Any]) -> Candidate:
@@ -221,6 +237,8 @@ def show(names: Sequence[str], evaluations: Sequence[Evaluation], settings: Sett
     else:
         named = zip(names, evaluations, strict=True)
         print_summaries({name: evaluation.summary for name, evaluation in named}, console, explained)
+    if remark := limit_remark(evaluations[0].panel, settings.limit):
+        console.print(Text(remark), soft_wrap=True)
     for name, one in remarks.items():
         for remark in one.lines:
             whose = f"{name}: " if len(evaluations) > 1 else ""
@@ -262,8 +280,10 @@ async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool
         args = args_of(pinned, settings.panel, env, settings.env_args or {}, args)
         pinned = replace(pinned, args=args)
     async with seats_of(env, args, wrappers, settings) as seats:
-        split, limit = settings.split or "test", 128 if settings.limit is None else settings.limit
-        panel = pinned or make_panel(seats.tasks(split), env, split, limit, args)
+        choice = TaskChoice(settings.split or "test", settings.tasks, settings.limit)
+        panel = pinned or panel_of(choice, seats.facts, env, args, seats.identity)
+        if remark := panel.remark_on(seats.identity):
+            print(f"note: {remark}", file=sys.stderr)
         for entrant in entrants:
             held_out_guard(panel, entrant.candidate.seen)
         secrets = secrets_of(entrants)
@@ -370,7 +390,7 @@ def _one_world(env: str, settings: Settings, entrants: Sequence[Entrant]) -> tup
         if world != worlds[0]:
             raise ValueError(
                 f"{at_home[0].name} and {entrant.name} were trained with other arguments or wrappers of {env}: give "
-                "--env-args and --wrappers, or evaluate them apart"
+                "--env.args and --wrappers, or evaluate them apart"
             )
     return worlds[0]
 
@@ -392,6 +412,6 @@ def _pinned(settings: Settings, own: str | None) -> Panel | None:
     """
     if settings.panel is None:
         return None
-    if settings.limit is not None:
-        raise ValueError("a panel says which tasks: leave --limit out")
+    if settings.limit is not None or settings.tasks is not None:
+        raise ValueError(f"a panel says which tasks: leave --{'limit' if settings.limit is not None else 'tasks'} out")
     return read_panel(settings.panel, settings.env or own, settings.split)

@@ -9,9 +9,9 @@ from manyturn.agents.evaluation.evaluate import STAGE
 from manyturn.agents.play.episode import Act, Player
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.api.named_policy import SECTIONS, Candidate, find_policy
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.roles import ONE_ROLE
-from manyturn.envs.contract.text_env import Unsupported
+from manyturn.envs.contract.env.roles import ONE_ROLE
+from manyturn.envs.contract.env.text_env import Unsupported
+from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.handle.gymnasium_adapter import offered
 from manyturn.terminal.event_loop import result_of

@@ -6,30 +6,32 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.evaluation.replay import Replay
+from manyturn.agents.model.gguf import gguf_in
 from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.agents.play.episode import Policy
 from manyturn.agents.play.python_policy import PythonPolicy
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.text.formats.tagged import TaggedConfig
-from manyturn.envs.contract.environments import is_file, load_file
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.neighbours import source_files
+from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.registration.environments import is_file, load_file
+from manyturn.envs.contract.registration.sibling_modules import source_files
 from manyturn.terminal.overrides import OverrideError, changed, chosen
 
 if TYPE_CHECKING:
     from manyturn.agents.model.language_model import LanguageModel
 
-SECTIONS = ("agent", "sampling", "engine", "endpoint")
 LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for
 LONGEST_CONVERSATION = 131_072  # tokens that an endpoint may be sent; most say themselves where they end
 _AGENT = AgentConfig(format=TaggedConfig(), max_context=LONGEST_CONTEXT)
@@ -43,6 +45,18 @@ _HOSTED = re.compile(
     r"(?:gpt-|chatgpt|o[134](?:-|$)|claude-|gemini-|grok-|deepseek-(?:chat|reasoner)|mistral-)[\w.:-]*"
 )
 Asked = Mapping[str, Any]
+
+
+class EvaluateConfig(Options):
+    """Options of the policies of an evaluation, by section."""
+
+    agent: AgentConfig = _AGENT
+    sampling: Sampling = Sampling()
+    engine: Annotated[Any, ENGINES.field] = _ENGINE
+    endpoint: Endpoint = Endpoint()
+
+
+SECTIONS = tuple(EvaluateConfig.model_fields)
 
 
 @dataclass(frozen=True)
@@ -70,7 +84,7 @@ def find_policy(word: str, asked: Asked) -> Candidate:
 
     Args:
         word: expert, random, replay:FOLDER, FILE.py:POLICY, openai:MODEL, a run's folder, a checkpoint, or a model's
-            folder or id.
+            folder, GGUF file or id.
         asked: options by section, as ``parse_overrides`` found them: agent, sampling, engine, endpoint.
 
     Raises:
@@ -98,9 +112,9 @@ def find_policy(word: str, asked: Asked) -> Candidate:
         return _trained(folder.parent.parent, folder, asked)
     if folder.name == "model" and (folder.parent / "manifest.json").is_file():
         return find_policy(str(folder.parent), asked)
-    if folder.exists() and not folder.is_dir():
+    if folder.is_file() and folder.suffix != ".gguf":
         also = f"{word}:POLICY, " if word.endswith(".py") else ""
-        raise ValueError(f"{word} is a file: name {also}a run's folder, a checkpoint, or a model's folder")
+        raise ValueError(f"{word} is a file: name {also}a run's folder, a checkpoint, a model's folder, or a GGUF file")
     if not folder.exists() and _is_path(word):
         raise ValueError(_no_folder(Path(word)))
     if not folder.exists() and _HOSTED.fullmatch(word):
@@ -134,7 +148,8 @@ def _of_a_file(word: str) -> PythonPolicy:
 
 
 def _behind_endpoint(model: str, asked: Asked) -> Candidate:
-    from manyturn.agents.play.endpoint.policy import Endpoint, EndpointSampling, OpenAIPolicy
+    from manyturn.agents.play.endpoint.options import EndpointSampling
+    from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 
     if not model:
         raise ValueError(f"which model of the endpoint? {_NAME_IT}")
@@ -203,8 +218,7 @@ def _model(word: str, asked: Asked) -> Candidate:
         if Path(word).exists():
             raise
         if (near := near_folder(Path(word))) is None:
-            hint = f"there is no folder {word}, and a model at an endpoint is named openai:{word}"
-            raise ModelError(f"{hint}. As a model here: {error}") from error
+            raise ModelError(f"a model at an endpoint is named openai:{word}. As a model here: {error}") from error
         raise ModelError(f"there is no folder {word}: did you mean {near}? As a model: {error}") from error
     limit = getattr(language.model.config.get_text_config(), "max_position_embeddings", None) or LONGEST_CONTEXT
     if "max_context" not in asked.get("agent", {}):
@@ -237,6 +251,8 @@ def _loaded(path: str) -> "LanguageModel":
     from manyturn.trainers.run.setup.policy_model import choose_device
 
     _quiet_libraries()
+    if gguf_in(Path(path)) is not None:
+        print(f"loading {path}, and converting the GGUF file the first time", file=sys.stderr)
     return load_pretrained(path, choose_device("auto"))
 
 
@@ -249,9 +265,14 @@ def _quiet_libraries() -> None:
 
 
 def _is_path(word: str) -> bool:
-    """True if a word was meant as a path although nothing is there: an id of the hub is NAME or OWNER/NAME."""
+    """True if a word was meant as a path although nothing is there: an id of the hub is OWNER/NAME."""
     first, slash, _ = word.partition("/")
-    return first in ("", ".", "..", "~") or word.count("/") > 1 or bool(slash and Path(first).is_dir())
+    return (
+        word.endswith(".gguf")
+        or first in ("", ".", "..", "~")
+        or word.count("/") > 1
+        or bool(slash and Path(first).is_dir())
+    )
 
 
 def _no_folder(path: Path) -> str:

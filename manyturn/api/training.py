@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from manyturn.agents.evaluation.notebook import as_html
-from manyturn.envs.contract.class_names import env_name
-from manyturn.envs.contract.options import ConfigError
-from manyturn.recipes import named_recipe
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.registration.class_names import env_name
+from manyturn.recipes import named_recipe, refusals_by_recipe
 from manyturn.recipes.idle_units import without_idle_units
 from manyturn.recipes.methods_meant import refuse_recipe_names
 from manyturn.recipes.stack import combined, named_env, replaced_settings
@@ -49,6 +49,7 @@ class Trained(NamedTuple):
 
 def train(
     env: "str | type[gymnasium.Env] | None" = None,
+    /,
     *,
     recipe: Name | Sequence[Name] = (),
     out: Name | None = None,
@@ -61,7 +62,8 @@ def train(
     >>> run = train("doors.py:Doors", steps=20, learner={"lr": 3e-4}, **{"credit.advantage": "rloo"})  # doctest: +SKIP
 
     Args:
-        env: an id, ``FILE.py:Class`` or a class, unless a recipe names it.
+        env: an id, ``FILE.py:Class`` or a class, unless a recipe names it. By position only: ``env={...}`` is the
+            section of the configuration.
         recipe: a TOML file, or the name of a recipe that comes with manyturn; several are laid on each other in order.
         out: folder of the run. Default: runs/ENV, numbered.
         report: called with each line of metrics and each notice, such as ``print``.
@@ -76,8 +78,10 @@ def train(
         LearningFailed, TooManyErrors, DiskFull: the run cannot go on.
     """
     names = [recipe] if isinstance(recipe, str | os.PathLike) else recipe
-    config = configured([os.fspath(name) for name in names], nested(options), env)
-    return _played(config, Path(out) if out is not None else fresh_folder(config.env.id), report, progress)
+    recipes = [os.fspath(name) for name in names]
+    with refusals_by_recipe(recipes):
+        config = configured(recipes, nested(options), env)
+        return _played(config, Path(out) if out is not None else fresh_folder(config.env.id), report, progress)
 
 
 def resume(
@@ -85,6 +89,7 @@ def resume(
     *,
     steps: int | None = None,
     accept_config: bool = False,
+    accept_env: bool = False,
     report: Callable[[dict[str, Any]], object] | None = None,
     progress: bool = False,
 ) -> Trained:
@@ -94,10 +99,17 @@ def resume(
         folder: the run's.
         steps: how many steps the run is to have, also if it was over; None: as many as before.
         accept_config: go on although its ``config.toml`` was edited since.
+        accept_env: go on although its environment has changed since; ``env_changes`` in the summary says when.
         report: see ``train``.
         progress: see ``train``.
     """
-    return _played(None, Path(folder), report, progress, accept_config=accept_config, steps=steps)
+    accept = accepted(config=accept_config, env=accept_env)
+    return _played(None, Path(folder), report, progress, accept=accept, steps=steps)
+
+
+def accepted(*, config: bool, env: bool) -> tuple[str, ...]:
+    """The changes since the last checkpoint that a continued run goes on with."""
+    return tuple(name for name, is_accepted in (("config", config), ("env", env)) if is_accepted)
 
 
 def configured(recipes: Sequence[str], changes: Mapping[str, Any], env: Any = None, **given: Any) -> RunConfig:
@@ -114,6 +126,8 @@ def configured(recipes: Sequence[str], changes: Mapping[str, Any], env: Any = No
     """
     refuse_recipe_names(parts_as_tables(changes))
     if env is not None:
+        if (other := named_env(changes)) is not None:
+            raise ConfigError(f"{env_name(env)} and env.id = {other}: name one environment")
         given["env"] = {"id": env_name(env)}
     loaded = [named_recipe(name) for name in recipes]
     named = named_env(changes, given)

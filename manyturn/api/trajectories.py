@@ -13,6 +13,7 @@ from manyturn.agents.trajectories.folder import write_folder
 from manyturn.agents.trajectories.formats import atif, chat, hub, inspect_logs, preferences, training_trace
 from manyturn.agents.trajectories.source import IMPORTED, about_evaluation, of_tables, read_lines
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
+from manyturn.envs.contract.tasks.env_identity import KEY
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.terminal.event_loop import result_of
 
@@ -106,7 +107,8 @@ def trajectories_of(path: Path, note: Note) -> Iterator[Trajectory]:
 
 
 def _of_run(run: Path, note: Note) -> Iterator[Trajectory]:
-    from manyturn.trainers.record.run_folder import read_config, step_ledgers, step_tables
+    from manyturn.trainers.record.env_changes import env_identity_at
+    from manyturn.trainers.record.run_folder import newest_state, read_config, step_ledgers, step_tables
 
     config = read_config(run)
     env, agent = config.env, config.agent.model_dump(mode="json")
@@ -125,9 +127,11 @@ def _of_run(run: Path, note: Note) -> Iterator[Trajectory]:
         "system": config.agent.system_text(instructions) or None,
     }
     numbers = [file.stem.removeprefix("step_") for file in (run / "episodes").glob("step_*.parquet")]
+    state = newest_state(run)
     for step in sorted(int(number) for number in numbers if number.isdecimal()):
         turns, episodes = step_tables(run, step)
-        yield from of_tables(episodes, turns, step_ledgers(run, step), about)
+        identity = env_identity_at(state, step)
+        yield from of_tables(episodes, turns, step_ledgers(run, step), {**about, KEY: identity})
 
 
 def _instructions(env: str, args: Any, wrappers: Any, agent: Any, note: Note) -> str:

@@ -1,16 +1,19 @@
 """The audit of credit as a function: play, estimate each turn's true effect, score methods on it."""
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manyturn.audit.folder import write_audit
 from manyturn.audit.methods import methods_of
+from manyturn.audit.page import audit_page
+from manyturn.audit.plots import plots
 from manyturn.audit.policy import audited_policy
-from manyturn.audit.result import CreditAudit
-from manyturn.envs.contract.class_names import env_name
-from manyturn.envs.contract.options import ConfigError, unknown
+from manyturn.audit.result import CreditAudit, plain
+from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.options.options import ConfigError, unknown
+from manyturn.envs.contract.registration.class_names import env_name
 from manyturn.trainers.audit.audited_task import ANCHORS, OF_CRITIC
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.journal import claim
@@ -73,6 +76,15 @@ def credit_audit(
     if folder is not None:
         write_audit(audit, folder)
     return audit
+
+
+def write_audit(audit: CreditAudit, folder: Path) -> None:
+    """Write ``summary.json``, the plots and ``report.html`` into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_text(folder / "summary.json", json.dumps(plain(audit.summary), indent=1, allow_nan=False) + "\n")
+    for name, picture in plots(audit).items():
+        replace_text(folder / f"{name}.svg", picture)
+    replace_text(folder / "report.html", audit_page(audit))
 
 
 def _claim(folder: Path, about: tuple[str, Mapping[str, Any], str], critic: bool, config: AuditConfig) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from manyturn.envs.contract.options import one_line, unknown
+from manyturn.envs.contract.options.options import one_line, unknown
 from manyturn.recipes import load_recipe, methods
 from manyturn.recipes.stack import stacked
 from manyturn.terminal.overrides import read_value

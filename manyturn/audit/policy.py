@@ -7,7 +7,7 @@ from typing import Any
 
 from manyturn.agents.play.agent import Agent
 from manyturn.api.named_policy import find_policy
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.terminal.event_loop import result_of
 from manyturn.trainers.audit.agent_player import AgentAuditPlayer
 from manyturn.trainers.audit.config import AuditConfig

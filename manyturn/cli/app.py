@@ -24,6 +24,7 @@ from manyturn.envs.hosting.local.watchdog import STATUS
 from manyturn.terminal import exit_codes
 from manyturn.terminal.env_args import EnvArgs
 from manyturn.terminal.escape import visible
+from manyturn.terminal.task_words import TaskWords
 
 app = App(
     name="manyturn",
@@ -77,10 +78,12 @@ def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed:
 )
 def train(
     *words: Overrides,
+    tasks: Annotated[TaskWords, Parameter(show=False)] = None,
     recipe: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     out: Path | None = None,
     resume: Path | None = None,
     accept_config: Annotated[bool, Parameter(negative="")] = False,
+    accept_env: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Train an agent on an environment.
 
@@ -105,7 +108,7 @@ def train(
     - value, progress: body, lr, hidden
     - evaluation: split, limit, repeats, every
     - stopping: no-signal
-    - no section: steps, seed, device, threads, checkpoint-every, roles, curriculum, columns, loggers
+    - no section: steps, seed, tasks, device, threads, checkpoint-every, roles, curriculum, columns, loggers
 
     Parameters
     ----------
@@ -119,23 +122,32 @@ def train(
         Folder of the run; default: runs/ENV, numbered.
     resume
         Continue the run in this folder from its last checkpoint, a finished one too: with --steps N until it has N
-        steps. Takes no other options than that and the next.
+        steps. Takes no other options than that and the next two.
     accept_config
         Continue although the run's config.toml was edited since; summary.json then says what was changed, and when.
+    accept_env
+        Continue although the environment has changed since, such as a file of it; summary.json, metrics and report then
+        say what differs, and from which step on.
     """
+    from manyturn.api.training import accepted, configured, fresh_folder
+
+    accept = accepted(config=accept_config, env=accept_env)
     if resume is not None:
-        _resume(resume, words, bool(recipe or out), accept_config)
+        _resume(resume, words, bool(recipe or out or tasks is not None), accept)
         return
-    if accept_config:
-        raise ValueError("--accept-config has no effect: it belongs to --resume RUN")
-    from manyturn.api.training import configured, fresh_folder
-    from manyturn.terminal.overrides import parse_words
+    if accept:
+        raise ValueError(f"--accept-{accept[0]} has no effect: it belongs to --resume RUN")
+    from manyturn.recipes import refusals_by_recipe
+    from manyturn.terminal.overrides import parse_words, put_option
 
     named, options = parse_words(words)
     if len(named) > 1:
         raise ValueError(f"{named[1]!r} is no option: name one environment, then --section.name value for each option")
-    config = configured(recipe, options, *named)
-    _train(config, out or fresh_folder(config.env.id))
+    if tasks is not None:
+        put_option(options, "tasks", list(tasks))
+    with refusals_by_recipe(recipe):
+        config = configured(recipe, options, *named)
+        _train(config, out or fresh_folder(config.env.id))
 
 
 @app.command(group=POLICIES)
@@ -147,6 +159,7 @@ def evaluate(
     wrappers: Annotated[str | None, TASKS, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
     split: Annotated[str | None, TASKS] = None,
     limit: Annotated[int | None, TASKS] = None,
+    tasks: Annotated[TaskWords, TASKS] = None,
     panel: Annotated[Path | None, TASKS] = None,
     repeats: Annotated[int, PLAYING] = 1,
     seed: Annotated[int, PLAYING] = 0,
@@ -168,7 +181,7 @@ def evaluate(
     Parameters
     ----------
     policy
-        A run's folder, a checkpoint, a model's folder or id, openai:MODEL for an endpoint (OPENAI_BASE_URL),
+        A run's folder, a checkpoint, a model's folder, GGUF file or id, openai:MODEL for an endpoint (OPENAI_BASE_URL),
         FILE.py:POLICY for a function or class of yours, expert, random, or replay:FOLDER for the actions of an
         evaluation once more, to see whether its environment has changed.
     words
@@ -183,10 +196,13 @@ def evaluate(
     split
         The split that the panel is taken from. Default: test.
     limit
-        Tasks on the panel, at most. Default: 128.
+        Tasks on the panel, at most. Default: 128, or all that --tasks names.
+    tasks
+        Tasks to play: ids, @FILE of ids, failed:FOLDER for those at which the policy of an evaluation failed, or
+        tag=NAME. Several are put together. Default: the first of the split.
     panel
-        A panel's file, from manyturn panel make, in place of split, limit and env.args. Arguments that name programs
-        or places that keys are sent to must be given here too.
+        A panel's file, from manyturn panel make, in place of split, limit, tasks and env.args. Arguments that name
+        programs or places that keys are sent to must be given here too.
     repeats
         Episodes of each task.
     seed
@@ -213,7 +229,7 @@ def evaluate(
     policies = [policy, *itertools.takewhile(lambda word: not word.startswith("--"), words)]
     options = parse_overrides(words[len(policies) - 1 :])
 
-    settings = Settings(env, env_args or {}, wrappers, split, limit, panel, repeats, seed, workers, timeout, out)
+    settings = Settings(env, env_args or {}, wrappers, split, limit, panel, repeats, seed, workers, timeout, out, tasks)
     if suite is not None:
         from manyturn.suites.play import evaluate_suite
         from manyturn.suites.table import show_results
@@ -275,7 +291,7 @@ def view(path: Path, *, port: int = 0) -> None:
     Parameters
     ----------
     path
-        Folder of a run or of an evaluation; it may come into being later.
+        Folder of a run, which may still go on, or of a finished evaluation.
     port
         Port on 127.0.0.1; 0 takes any that is free.
     """
@@ -391,7 +407,7 @@ def options(section: str | None = None, *, markdown: bool = False) -> None:
         option_pages.print_options(section, Console(highlight=False))
 
 
-def _resume(run: Path, words: tuple[str, ...], others: bool, accept_config: bool) -> None:
+def _resume(run: Path, words: tuple[str, ...], others: bool, accept: tuple[str, ...]) -> None:
     from manyturn.terminal.overrides import parse_overrides
     from manyturn.trainers.record.run_folder import read_config
 
@@ -402,7 +418,7 @@ def _resume(run: Path, words: tuple[str, ...], others: bool, accept_config: bool
     if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool)):
         raise ValueError(f"--steps {steps}: a number of steps is wanted, such as --steps 40")
     shown = read_config(run) if steps is None else read_config(run).model_copy(update={"steps": steps})
-    _train(shown, run, resume=True, accept_config=accept_config, steps=steps)
+    _train(shown, run, resume=True, accept=accept, steps=steps)
 
 
 def _train(config: Any, out: Path, **resumed: Any) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from manyturn.envs.conformance.check import Finding, check
+from manyturn.envs.conformance.check import Finding, Report, check
 from manyturn.terminal.escape import visible
 
 _COLOURS = {"passed": "green", "warning": "yellow", "failed": "red", "skipped": "dim"}
 
 
-def print_check(env: str, env_args: Mapping[str, Any], samples: int, timeout: float) -> bool:
-    """Check an environment and print what is found; returns whether everything held.
+def print_check(env: str, env_args: Mapping[str, Any], samples: int, timeout: float) -> Report:
+    """Check an environment, print what is found, and return it.
 
     Args:
         env, env_args, samples, timeout: as for ``manyturn.envs.conformance.check.check``.
@@ -31,7 +31,7 @@ def print_check(env: str, env_args: Mapping[str, Any], samples: int, timeout: fl
         _print(console, finding)
     counts = Counter(finding.status for finding in report.findings)
     console.print(", ".join(f"{counts[status]} {status}" for status in _COLOURS if counts[status]))
-    return report.passed
+    return report
 
 
 def _print(console: Console, finding: Finding) -> None:

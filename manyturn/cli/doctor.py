@@ -178,7 +178,7 @@ def engines(installed: Iterable[Diagnosis]) -> list[Diagnosis]:
 def _vllm() -> list[Diagnosis]:
     """The engines whose package is vLLM, which is no extra: its builds need other versions than we do."""
     from manyturn.agents.engine.vllm.versions import installed
-    from manyturn.envs.contract.options import ConfigError
+    from manyturn.envs.contract.options.options import ConfigError
 
     try:
         here = Diagnosis("ok", "engine vllm", f"vLLM {installed()}, in processes of its own next to the learner")

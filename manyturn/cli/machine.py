@@ -66,7 +66,7 @@ def fits(name: str, parameters: int, memory: float, on_gpu: bool, per_token: int
     if whole <= _ROOM * memory:
         return Diagnosis("ok", f"fits {name}", f"{what}: fits in {where}{_beside(memory, whole, on_gpu, per_token)}")
     if adapters <= _ROOM * memory:
-        fix = f"--learner.lora_rank 16 keeps {size(adapters)} of frozen weights instead"
+        fix = f"--learner.lora-rank 16 keeps {size(adapters)} of frozen weights instead"
         fix += _beside(memory, adapters, on_gpu, per_token)
         fix += f"; with learner.lora_layers, up to {size(_STATES)} more of hidden states (learner.states_gb)"
         if on_gpu and (there := whole - MOMENTS_BYTES * parameters) <= _ROOM * memory:

@@ -8,7 +8,7 @@ import sys
 from keyword import iskeyword
 from pathlib import Path
 
-from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.options.options import unknown
 
 KINDS = ("text", "tools", "roles", "gymnasium")
 _TEST = '''\

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from manyturn.envs.conformance.probe import text_env_of
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.terminal.escape import visible
 

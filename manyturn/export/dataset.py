@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import manyturn
-from manyturn.envs.contract.panel import Panel
+from manyturn.envs.contract.tasks.panel import Panel
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.export.exported_env import PANEL, episode_seed
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import manyturn
-from manyturn.envs.contract.environments import NeedsSetup, is_elsewhere, is_file
-from manyturn.envs.contract.panel import Panel, make_panel, portable_name
+from manyturn.envs.contract.registration.environments import NeedsSetup, is_elsewhere, is_file, package_of_env
+from manyturn.envs.contract.tasks.panel import Panel, make_panel, portable_name
 from manyturn.envs.contract.turn_reward import plain_wrappers
+from manyturn.envs.hosting.handle.env_fingerprint import identity_of
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.export.dataset import rows_of, write_dataset, write_rows
 from manyturn.export.exported_env import PANEL, WORLD
@@ -60,7 +61,7 @@ def export(
         if odd := [split for split in handle.splits if not _SPLIT.fullmatch(split)]:
             raise ValueError(f"{env} has a split {odd[0]!r}, which cannot be a file: name it by letters and digits")
         panels = {
-            split: make_panel(tasks, env, split, limit, args)
+            split: make_panel(tasks, env, split, limit, args, identity_of(handle))
             for split in handle.splits
             if (tasks := _of(handle, split))
         }
@@ -82,6 +83,8 @@ def export(
         shutil.copy(env.rpartition(":")[0], code)
         there = (code / there).relative_to(folder).as_posix()
     world = {"env": there, "args": dict(args or {}), "wrappers": plain, "version": manyturn.__version__}
+    if (package_of_id := package_of_env(env)) is not None:
+        world["package"] = package_of_id
     _write(folder / WORLD, json.dumps(world, indent=1) + "\n")
     for split, panel in panels.items():
         panel.save(folder / f"{split}{PANEL}")

@@ -7,10 +7,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from manyturn.envs.contract.environments import is_file
 from manyturn.envs.contract.keys import seed_of
-from manyturn.envs.contract.panel import Panel, PanelError
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.registration.environments import check_installed, is_file
+from manyturn.envs.contract.tasks.panel import Panel, PanelError
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 WORLD, PANEL = "world.json", ".panel.json"
@@ -34,12 +34,15 @@ class Exported:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Load an exported folder. Raises OSError, or ValueError if it is no export."""
+        """Load an exported folder. Raises OSError, ValueError if it is no export, or UnknownEnv."""
         try:
             plain = json.loads((folder / WORLD).read_text(encoding="utf-8"))
-            return cls(folder, plain["env"], plain["args"], plain["wrappers"])
+            exported = cls(folder, plain["env"], plain["args"], plain["wrappers"])
+            package = plain.get("package")
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{folder / WORLD} is not what manyturn export wrote: {error}") from error
+        check_installed(exported.env, package)
+        return exported
 
     @property
     def name(self) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import manyturn
-from manyturn.envs.contract.panel import Panel
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.panel import Panel
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.envs.software import reward_levels
 from manyturn.envs.software.env import TEST_SECONDS, Software, first_text

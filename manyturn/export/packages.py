@@ -1,11 +1,13 @@
 """Packages in the form of other projects: the texts of their files, by project."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import manyturn
-from manyturn.envs.contract.panel import Panel
+from manyturn.envs.contract.registration.environments import package_of_env
+from manyturn.envs.contract.tasks.panel import Panel
 from manyturn.export.dataset import panel_table
 
 
@@ -34,7 +36,7 @@ name = "{dashed}"
 version = "0.1.0"
 description = "{env} of manyturn as an environment of {host}"
 requires-python = ">=3.11"
-dependencies = ["manyturn>={version}", "{needs}"]
+dependencies = [{needs}]
 
 [tool.setuptools]
 packages = ["{package}"]
@@ -45,7 +47,7 @@ packages = ["{package}"]
 _README = """\
 # {dashed}
 
-`{env}` of manyturn {version} as an environment of {host}. Install manyturn first, then this folder:
+`{env}` of manyturn {version} as an environment of {host}. Install manyturn first{plugin}, then this folder:
 
 ```sh
 pip install .{then}
@@ -162,7 +164,9 @@ def write_package(kind: Package, out: Path, package: str, name: str, env: str, p
         name: beginning of the names of classes.
         env: the environment's name, which is safe to stand in code.
     """
-    words = {"env": env, "version": manyturn.__version__, "host": kind.host, "needs": kind.needs}
+    needs = [f"manyturn>={manyturn.__version__}", *filter(None, [package_of_env(env)]), kind.needs]
+    words = {"env": env, "version": manyturn.__version__, "host": kind.host, "needs": ", ".join(map(json.dumps, needs))}
+    words["plugin"] = "".join(f", `{need}`" for need in needs[1:-1])
     words |= {"package": package, "dashed": dashed(package), "name": name, "table": panel_table(panels)}
     files = {
         out / package / "__init__.py": kind.module,

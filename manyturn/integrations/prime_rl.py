@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.integrations.rollout_fields import with_same_parts
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import credit as credit_of

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.response_mask import by_reply, learnt_mask
 from manyturn.trainers.credit.rollouts import Rollout, credit_rollouts

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.turn import OUTCOME
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.trainers.credit.rollouts import Rollout
 

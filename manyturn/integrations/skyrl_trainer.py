@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.integrations.rollout_fields import with_same_parts
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.response_mask import learnt_mask, on_mask

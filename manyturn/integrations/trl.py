@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from trl import GRPOTrainer  # pyright: ignore[reportMissingImports]
 from trl.models import unwrap_model_for_generation  # pyright: ignore[reportMissingImports]
 
-from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.integrations.trl_epo import EntropyTerm
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import Credit

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.rollouts import Rollout, credit_rollouts
 

@@ -23,7 +23,7 @@ from openai import APIError, AsyncOpenAI, DefaultAsyncHttpxClient  # pyright: ig
 from verifiers.v1.dialects.chat import message_to_wire  # pyright: ignore[reportMissingImports]
 from verifiers.v1.runtimes import SubprocessConfig  # pyright: ignore[reportMissingImports]
 
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seats, open_seats
 from manyturn.export.exported_env import Exported, episode_seed

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.integrations.rollout_fields import with_same_parts
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.response_mask import learnt_mask, on_mask

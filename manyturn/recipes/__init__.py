@@ -4,10 +4,12 @@ A method holds only what it is: stages, heads, regularisers, a curriculum, and i
 sense at any scale. Recipes are laid on top of each other; see ``stack``.
 """
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manyturn.envs.contract.options import ConfigError, unknown
+from manyturn.envs.contract.options.options import ConfigError, unknown
 from manyturn.trainers.recipe.config import read_toml
 
 if TYPE_CHECKING:
@@ -44,6 +46,19 @@ def named_recipe(name: str) -> "NamedRecipe":
     values, is_file = load_recipe(name), file_of(name).parent != FOLDER
     is_method = not is_file and "id" not in values.get("env", {})
     return NamedRecipe(name, values, is_method, is_file)
+
+
+@contextmanager
+def refusals_by_recipe(names: Sequence[str]) -> Iterator[None]:
+    """Name the recipe in a refusal of one of its stages: the recipe is what the user has named."""
+    try:
+        yield
+    except ConfigError as error:
+        stage, needs, rest = str(error).partition(" needs ")
+        for name in names if needs else ():
+            if f"'{stage}'" in repr(load_recipe(name).get("credit")):
+                raise ConfigError(f"the recipe {name} needs {rest}") from error
+        raise
 
 
 def file_of(name: str) -> Path:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from manyturn.envs.contract.option_places import places
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.option_paths import option_paths
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.recipes import names
 from manyturn.trainers.recipe.config import CHOICES, RunConfig
 
@@ -15,13 +15,13 @@ def refuse_recipe_names(changes: Mapping[str, Any]) -> None:
     >>> refuse_recipe_names({"algorithm": "ppo"})
     Traceback (most recent call last):
     ...
-    manyturn.envs.contract.options.ConfigError: there is no option algorithm; ppo is a recipe: add --recipe ppo
+    manyturn.envs.contract.options.options.ConfigError: there is no option algorithm; ppo is a recipe: add --recipe ppo
     """
     recipes = set(names())
     for key, value in changes.items():
         if key not in RunConfig.model_fields and isinstance(value, str) and value in recipes:
             raise ConfigError(f"there is no option {key}; {value} is a recipe: add --recipe {value}")
-    for place in places(RunConfig):
+    for place in option_paths(RunConfig):
         word = _at(changes, f"{place.name}.name") if place.name in CHOICES and place.parts else None
         if place.parts is not None and word in recipes and word not in place.parts.names():
             raise ConfigError(

@@ -27,8 +27,8 @@ counts, and ``replaced_settings`` says so.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.layers import overlay
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.recipe.config import parts_as_tables
 
@@ -47,8 +47,9 @@ _KEPT_SETTINGS = {("learner", "old_logprobs")}  # a correction works with one of
 
 
 # Penalties and payments, gates on them, what replaces the outcome; gates on that come last.
-_STAGES = ("invalid_penalty", "overlong", "part_weights", "tiers", "gated", "igpo", "spa")
-_LATE_PARTS = frozenset({"contribution", "grounding", "gain"})
+_STAGES = ("invalid_penalty", "overlong", "part_weights", "clip_delta", "tiers", "gated", "igpo", "opsd", "spa")
+_WEIGHTS = ("agentopsd", "entropy_weight", "empg")  # of a turn's credit; what adds a bonus comes last
+_LATE_PARTS = frozenset({"contribution", "grounding", "gain", "teacher"})
 
 
 class NamedRecipe(NamedTuple):
@@ -75,7 +76,7 @@ def combined(recipes: Sequence[NamedRecipe], env: str | None = None) -> dict[str
     >>> combined([dapo, gspo])
     Traceback (most recent call last):
     ...
-    manyturn.envs.contract.options.ConfigError: recipe dapo sets objective.high, which objective gspo of recipe gspo ...
+    manyturn.envs.contract.options.options.ConfigError: recipe dapo sets objective.high, which objective gspo ...
 
     Args:
         env: as for ``stacked``.
@@ -160,6 +161,10 @@ def _order_stages(values: dict[str, Any]) -> None:
     rewards = _table(values, "credit").get("rewards")
     if isinstance(rewards, list) and all(_name(_entry(entry)) in _STAGES for entry in rewards):
         values["credit"] = {**values["credit"], "rewards": sorted(map(_entry, rewards), key=_rank)}
+    weights = _table(values, "credit").get("modulation")
+    if isinstance(weights, list) and all(_name(_entry(entry)) in _WEIGHTS for entry in weights):
+        ordered = sorted(map(_entry, weights), key=lambda entry: _WEIGHTS.index(entry["name"]))
+        values["credit"] = {**values["credit"], "modulation": ordered}
 
 
 def _rank(entry: Mapping[str, Any]) -> int:

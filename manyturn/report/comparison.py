@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from manyturn.agents.evaluation.paired_comparison import Evaluated, compare
-from manyturn.envs.contract.panel import portable_name
+from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.report.head import Head, Plain, ends, figure, said, table
 
 _PROPORTIONS = {"success": "success", "success_errors_as_failures": "success, errors as failures"}

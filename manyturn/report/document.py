@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from manyturn.agents.evaluation.paired_comparison import read_evaluation, same_tasks
+from manyturn.agents.evaluation.paired_comparison import Evaluated, read_evaluation, same_tasks
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.records.tables import RecordsError, table_in
 from manyturn.report.comparison import comparison_head
@@ -66,6 +66,21 @@ class Document:
         return (self.chunk(index) for index in range(len(self)))
 
 
+def evaluation_in(path: Path) -> Evaluated | None:
+    """The finished evaluation that a folder holds; None where it holds a run.
+
+    Raises:
+        ReportError, CompareError: it holds neither, or there is none.
+    """
+    if not path.is_dir():
+        near = near_folder(path)
+        hint = f"did you mean {near}?" if near else "name the folder of a run or of an evaluation"
+        raise ReportError(f"there is no folder {path}: {hint}")
+    if (path / "config.toml").is_file():
+        return None
+    return read_evaluation(path)
+
+
 def document_of(path: Path, live: bool = False) -> Document:
     """The document of a run, be it finished or not, or of a finished evaluation.
 
@@ -77,15 +92,10 @@ def document_of(path: Path, live: bool = False) -> Document:
     Raises:
         ReportError, CompareError, RecordsError, ConfigError: the folder holds neither, or a damaged one.
     """
-    if not path.is_dir():
-        near = near_folder(path)
-        hint = f"did you mean {near}?" if near else "name the folder of a run or of an evaluation"
-        raise ReportError(f"there is no folder {path}: {hint}")
-    if (path / "config.toml").is_file():
+    if (evaluated := evaluation_in(path)) is None:
         head = run_head(path)
         pairs = _of_run(path)
     else:
-        evaluated = read_evaluation(path)
         head = evaluation_head(evaluated)
         pairs = [_of_evaluation(evaluated.folder)]
     return _document(head, _picks(pairs, live, head.warnings))

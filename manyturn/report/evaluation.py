@@ -6,7 +6,8 @@ from typing import Any
 
 from manyturn.agents.evaluation.paired_comparison import Evaluated
 from manyturn.agents.evaluation.remarks import remarks
-from manyturn.envs.contract.panel import portable_name
+from manyturn.envs.contract.tasks.env_identity import EnvIdentity
+from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
 
 
@@ -78,6 +79,7 @@ def _facts(summary: Mapping[str, Any], folder: Path) -> list[list[str]]:
     facts = [
         ["policy", str(summary["policy"])],
         ["environment", f"{portable_name(summary['env'])} {said(summary['args'])}".strip()],
+        ["environment identity", identity_fact(summary)],
         ["panel", f"{panel['id']}, {panel['n_tasks']} tasks"],
         ["panel's hash", panel["hash"]],
         ["episodes", f"{summary['n_episodes']}, {summary['repeats']} of each task"],
@@ -91,6 +93,15 @@ def _facts(summary: Mapping[str, Any], folder: Path) -> list[list[str]]:
         [f"seconds ({name})", str(number(seconds[name], 4))] for name in ("wall", "policy", "env") if seconds[name]
     ]
     return facts + made_with(folder)
+
+
+def identity_fact(record: Mapping[str, Any]) -> str:
+    """The identity of the environment in a summary, short: its hash, files and packages."""
+    if (identity := EnvIdentity.of(record)) is None:
+        return "unknown"
+    packages = [f"{name} {version}" for name, version in identity.packages.items()]
+    parts = [*identity.files, *packages, *(str(one.get("name")) for one in identity.wrappers), *identity.wrapper_files]
+    return f"{identity.short}: {', '.join(parts)}" if parts else identity.short
 
 
 def made_with(folder: Path) -> list[list[str]]:

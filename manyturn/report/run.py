@@ -3,79 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from manyturn.envs.contract.panel import portable_name
-from manyturn.envs.contract.role_parts import PARTS
-from manyturn.report.evaluation import error_warnings, evaluation_tables, made_with
+from manyturn.envs.contract.env.roles import PARTS
+from manyturn.envs.contract.tasks.panel import portable_name
+from manyturn.report.evaluation import error_warnings, evaluation_tables, identity_fact, made_with
 from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
 from manyturn.trainers.recipe.config import read_toml
+from manyturn.trainers.record.env_changes import env_change_lines
 from manyturn.trainers.record.run_folder import RunFolderError, read_metrics
+from manyturn.trainers.record.shown_metrics import CURVES, SHOWN, owned_keys
 
-_PHASES = ("demonstrations", "imitation", "warmup", "exploration", "estimator", "train", "validation")
-# Title, unit, whether it is a share, and the metrics that are drawn together.
-_CURVES = (
-    ("Return", "mean of an episode", False, {"return": "return"}),
-    ("Turns", "mean of an episode", False, {"turns": "turns"}),
-    (
-        "Invalid, cut, truncated and tampered",
-        "share",
-        True,
-        {
-            "broken_format": "broken formats",
-            "not_understood": "actions not understood",
-            "cut": "cut replies",
-            "truncated": "truncated episodes",
-            "tampered": "tampered episodes",
-        },
-    ),
-    (
-        "Groups that teach nothing",
-        "share",
-        True,
-        {
-            "groups_without_signal": "groups without signal",
-            "penalty_alone": "of these told apart by a penalty alone",
-            "singleton_anchors": "turns alone at their anchor",
-            "unscorable_episodes": "unscorable episodes",
-        },
-    ),
-    ("Entropy", "nats", False, {"entropy": "entropy"}),
-    ("KL divergence", "nats", False, {"approx_kl": "of the step", "reference_kl": "to the reference"}),
-    ("Gradient norm", "norm", False, {"grad_norm": "before clipping"}),
-    ("Clipped tokens", "share", True, {"clip_fraction": "ratio", "dual_clip_fraction": "dual clip"}),
-    ("Loss", "objective", False, {"loss": "with regularisers", "policy_loss": "policy"}),
-    ("Advantage", "standard deviation", False, {"advantage_std": "advantage"}),
-    ("Reply length", "tokens", False, {"reply_tokens": "mean of a reply"}),
-    ("Learning rate", "", False, {"lr": "learning rate"}),
-    ("Errors", "episodes", False, {"errors": "errors"}),
-    ("Updates left out", "updates", False, {"skipped_updates": "not finite"}),
-    ("Engine and learner", "largest gap of log-probability", False, {"engine_gap": "gap"}),
-    ("Time", "seconds a step", False, {"rollout_seconds": "playing", "learn_seconds": "learning"}),
-    (
-        "Answers of the environment",
-        "seconds",
-        False,
-        {"env_turn_seconds": "mean of a turn", "slowest_env_seconds": "the slowest"},
-    ),
-    ("Staleness", "steps", False, {"staleness": "mean of an episode", "staleness_max": "of the oldest"}),
-    (
-        "Idle",
-        "share of the time",
-        True,
-        {"learner_idle": "learner", "players_idle": "places for episodes", "idle_share": "idle"},
-    ),
-    (
-        "Queues",
-        "episodes",
-        False,
-        {"open_episodes": "being played", "waiting_episodes": "waiting to be learnt from", "episodes_there": "open"},
-    ),
-    (
-        "Dropped groups, and what that does to lengths",
-        "share",
-        True,
-        {"dropped": "dropped groups", "length_bias": "bias of the length"},
-    ),
-)
+_PHASES = ("demonstrations", "imitation", "warmup", "exploration", "estimator", "critic", "train", "validation")
 _TOLD = {"device": "device", "updates": "updates", "warmup": "warm-up", "weights": "weights", "seconds": "seconds"}
 _SLOWEST = 8  # tasks that are named
 _HELD_OUT = {
@@ -147,13 +84,7 @@ def _series(name: str, lines: Sequence[Plain], key: str, x: str = "step") -> Pla
     return {"name": name, "points": [[number(line.get(x)), number(line.get(key)), None, None] for line in lines]}
 
 
-def _keys(lines: Sequence[Plain], metric: str) -> list[tuple[str, str]]:
-    """Owner and key of a metric; where there are several agents or policies, each has one, OWNER/METRIC."""
-    keys = dict.fromkeys(key for line in lines for key in line if not key.startswith(PARTS))
-    return [(key.rpartition("/")[0], key) for key in keys if key.rpartition("/")[2] == metric]
-
-
-def _curve(title: str, unit: str, percent: bool, series: Sequence[Plain], x: str = "step") -> Plain:
+def _curve(title: str, unit: str, series: Sequence[Plain], *, percent: bool = False, x: str = "step") -> Plain:
     present = [one for one in series if any(point[1] is not None for point in one["points"])]
     return {"title": title, "x": x, "y": unit, "percent": percent, "series": present}
 
@@ -166,29 +97,30 @@ def _success(lines: Mapping[str, Sequence[Plain]], summary: Plain | None) -> Pla
         before, after = ([step, *map(number, ends(summary[name], "success"))] for name, step in places)
         # A gap: nothing was measured between them, and a line would say that something was.
         series.append({"name": "held out", "points": [before, [0, None, None, None], after]})
-    return _curve("Success", "share of episodes", True, series)
+    return _curve("Success", "share of episodes", series, percent=True)
 
 
 def _curves(lines: Sequence[Plain]) -> Iterator[Plain]:
-    for title, unit, percent, metrics in _CURVES:
+    for title, axis in CURVES.items():
         series = [
-            _series(f"{owner}: {name}" if owner else name, lines, key)
-            for metric, name in metrics.items()
-            for owner, key in _keys(lines, metric)
+            _series(f"{owner}: {shown.label}" if owner else shown.label, lines, key)
+            for shown in SHOWN
+            if shown.curve == title
+            for owner, key in owned_keys(lines, shown.key)
         ]
-        curve = _curve(title, unit, percent, series)
+        curve = _curve(title, axis.unit, series, percent=axis.percent)
         if curve["series"]:
             yield curve
     parts = dict.fromkeys(key for line in lines for key in line if key.startswith(PARTS))
     if parts:
         series = [_series(key.removeprefix(PARTS), lines, key) for key in parts]
-        yield _curve("Parts of the return", "mean of an episode", False, series)
+        yield _curve("Parts of the return", "mean of an episode", series)
 
 
 def _slowest(lines: Sequence[Plain]) -> Iterator[Plain]:
     """The tasks that were answered most slowly, each at its slowest, with the host where there are any."""
     last: dict[tuple[str, str], tuple[float, int]] = {}
-    for owner, key in _keys(lines, "slowest_task"):
+    for owner, key in owned_keys(lines, "slowest_task"):
         for line in lines:
             if (task := line.get(key)) is not None:
                 seconds = line[f"{owner}/slowest_env_seconds" if owner else "slowest_env_seconds"]
@@ -206,8 +138,8 @@ def _warmup(lines: Sequence[Plain]) -> Iterator[Plain]:
         ("Success in the warm-up", "share of validation episodes", True, "success"),
         ("Loss in the warm-up", "nats a token", False, "loss"),
     ):
-        series = [_series(owner or "warm-up", lines, own, "updates") for owner, own in _keys(lines, key)]
-        curve = _curve(title, unit, percent, series, "update")
+        series = [_series(owner or "warm-up", lines, own, "updates") for owner, own in owned_keys(lines, key)]
+        curve = _curve(title, unit, series, percent=percent, x="update")
         if curve["series"]:
             yield curve
 
@@ -216,6 +148,7 @@ def _before(lines: Mapping[str, Sequence[Plain]]) -> Iterator[Plain]:
     """Section of the warm-up."""
     yield from _warmup(lines["warmup"])
     yield from _estimator(lines["estimator"])
+    yield from _critic(lines["critic"])
 
 
 def _estimator(lines: Sequence[Plain]) -> Iterator[Plain]:
@@ -223,10 +156,17 @@ def _estimator(lines: Sequence[Plain]) -> Iterator[Plain]:
     series = [
         _series(f"{owner}: {name}" if owner else name, lines, own, "updates")
         for name, key in (("training tasks", "progress_loss"), ("held-out tasks", "estimate_error"))
-        for owner, own in _keys(lines, key)
+        for owner, own in owned_keys(lines, key)
     ]
     if series:
-        yield _curve("Estimate of the outcome, before the first step", "squared error", False, series, "update")
+        yield _curve("Estimate of the outcome, before the first step", "squared error", series, x="update")
+
+
+def _critic(lines: Sequence[Plain]) -> Iterator[Plain]:
+    """Quality of a critic that is trained before the first step."""
+    series = [_series(owner or "critic", lines, own, "updates") for owner, own in owned_keys(lines, "value_explained")]
+    if series:
+        yield _curve("Returns that the critic explains, before the first step", "share", series, percent=True, x="pass")
 
 
 def _held_out(summary: Plain) -> list[Plain]:
@@ -255,10 +195,19 @@ def _warnings(config: Plain, steps: Sequence[Plain], summary: Plain | None, eval
     if summary is None:
         done = steps[-1]["step"] if steps else 0
         warnings.append(f"the run is not over: {done} of {config['steps']} steps")
+    warnings += (
+        env_change_lines(summary.get("env_changes", ()))
+        if summary is not None
+        else [
+            f"the environment changed before step {line['step']}: {line['env_changed']}"
+            for line in steps
+            if line.get("env_changed")
+        ]
+    )
     errors = sum(line.get("errors") or 0 for line in steps)
     if errors:
         warnings.append(f"{errors} training episodes ended in an error: they left their groups and taught nothing")
-    skipped = sum(line.get(key) or 0 for _, key in _keys(steps, "skipped_updates") for line in steps)
+    skipped = sum(line.get(key) or 0 for _, key in owned_keys(steps, "skipped_updates") for line in steps)
     if skipped:
         warnings.append(f"{skipped} updates were left out because loss or gradient was not finite")
     return warnings
@@ -279,6 +228,7 @@ def _facts(config: Plain, steps: Sequence[Plain], summary: Plain | None) -> list
         panel = summary["panel"]
         title = f"success on the {panel['n_tasks']} tasks of {panel['id']}, with 95 % intervals"
         facts += [["held-out figures", title], ["panel's hash", panel["hash"]]]
+        facts.append(["environment identity", identity_fact(summary)])
         facts += [[title, said(summary[key])] for key, title in _TOLD.items()]
     return facts
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from manyturn.agents.records.tables import RecordsError
 from manyturn.envs.web.loopback import listening
+from manyturn.report.document import evaluation_in
 from manyturn.report.follow import Follower
 from manyturn.report.head import ReportError
 from manyturn.report.page import live_page
@@ -87,7 +88,12 @@ class View:
 
 
 def serve(path: Path, port: int = 0) -> None:
-    """Serve a folder until Ctrl-C; the line that is printed has the address."""
+    """Serve a folder until Ctrl-C; the line that is printed has the address.
+
+    Raises:
+        ReportError, CompareError: the folder holds neither a run nor a finished evaluation.
+    """
+    evaluation_in(path)
     view = View(path, port)
     print(f"{path}: {view.url} (Ctrl-C ends)", flush=True)
     with contextlib.suppress(KeyboardInterrupt):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.report.document import comparison_document, document_of
 from manyturn.report.head import ReportError
 from manyturn.report.page import static_page

@@ -15,8 +15,8 @@ from typing import Any
 
 from starlette.websockets import WebSocket
 
-from manyturn.envs.contract.environments import guarded_arguments, is_only_by_hand, maker_of
-from manyturn.envs.contract.panel import portable_name
+from manyturn.envs.contract.registration.environments import guarded_arguments, is_only_by_hand, maker_of
+from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.envs.hosting.handle.env_fingerprint import was_edited
 from manyturn.envs.hosting.handle.messages import encode, error_kind, step_to_wire, task_from_wire
 from manyturn.envs.hosting.local.resource_use import USUAL, WorkerLimits

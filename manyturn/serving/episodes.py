@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
-from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import generator, seed_of
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, PlaceLost
 from manyturn.envs.hosting.local.seats import Seat, Seats
 from manyturn.serving.refusals import Refusal
@@ -198,7 +198,8 @@ class Episodes:
     async def _open(self, opened: _Open) -> Moment:
         opened.seat = await opened.stack.enter_async_context(self.seats.take())
         answer = await self._asked(opened, opened.seat.reset(opened.task, opened.seed), "when it began")
-        moment = Moment(opened.id, opened.task.id, opened.task.split, opened.seed, 0, answer)
+        task, identity = opened.task, self.seats.identity
+        moment = Moment(opened.id, task.id, task.split, opened.seed, 0, answer, identity)
         return await self._settle(opened, moment)
 
     async def _play(self, opened: _Open, seat: Seat, text: str) -> Moment:

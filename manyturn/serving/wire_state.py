@@ -3,6 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
+from manyturn.envs.contract.tasks.env_identity import KEY, EnvIdentity
 from manyturn.envs.hosting.handle.env_handle import Answer
 
 
@@ -14,6 +15,7 @@ class Moment(NamedTuple):
         task, split, seed: what it is about; the same three make the same episode in any process.
         turn: turns played so far.
         answer: what the environment said.
+        env_identity: of the environment with its wrappers; said at the beginning only.
     """
 
     episode: str
@@ -22,6 +24,7 @@ class Moment(NamedTuple):
     seed: int
     turn: int
     answer: Answer
+    env_identity: EnvIdentity
 
     def place(self) -> dict[str, Any]:
         """Id of the episode, and its ending."""
@@ -42,7 +45,9 @@ class Moment(NamedTuple):
         ``scored`` says it too.
         """
         answer = self.answer
+        identity = {} if self.turn else {KEY: self.env_identity.plain()}
         return {
+            **identity,
             "scored": math.isfinite(answer.reward),
             "reward": _known(answer.reward),
             "reward_parts": {name: _known(value) for name, value in answer.parts.items()},

@@ -5,7 +5,7 @@
 
 from pathlib import Path
 
-from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.options.options import unknown
 from manyturn.suites.suite import Suite, SuiteError
 
 FOLDER = Path(__file__).parent

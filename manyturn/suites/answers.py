@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from manyturn.envs.contract.keys import digest, generator
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvHandle
 
 _DIGITS = 9  # of rewards: what machines agree on

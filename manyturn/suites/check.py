@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from manyturn.api.comparison import args_of
-from manyturn.envs.contract.environments import NeedsSetup, is_only_by_hand
-from manyturn.envs.contract.panel import PanelError
+from manyturn.api.panel_file import args_of
+from manyturn.envs.contract.registration.environments import NeedsSetup, is_only_by_hand
+from manyturn.envs.contract.tasks.panel import PanelError
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.suites.answers import answers_of
 from manyturn.suites.suite import NEEDS, Suite, SuiteError, SuitePanel

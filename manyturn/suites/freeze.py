@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import Field
 
 import manyturn
-from manyturn.envs.contract.options import Options
-from manyturn.envs.contract.panel import make_panel
+from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.suites.answers import answers_of, recorded
 from manyturn.suites.suite import NEEDS, Suite, SuiteError, SuitePanel

@@ -13,7 +13,7 @@ from manyturn.suites.check import checked, refuse_needs
 from manyturn.suites.result import Result, Tally
 from manyturn.suites.suite import SuiteError, SuitePanel
 
-_FIXED = ("env", "env_args", "wrappers", "split", "limit", "panel")
+_FIXED = ("env", "env_args", "wrappers", "split", "limit", "tasks", "panel")
 
 
 async def evaluate_suite(
@@ -77,8 +77,8 @@ async def _play_panel(
 
 def _refuse(settings: Settings, require: Sequence[str]) -> None:
     for name in _FIXED:
-        if getattr(settings, name) not in (None, {}):
-            raise SuiteError(f"a suite says which tasks are played: leave --{name.replace('_', '-')} out")
+        if getattr(settings, name) not in (None, {}, ()):
+            raise SuiteError(f"a suite says which tasks are played: leave --{name.replace('_', '.')} out")
     refuse_needs(require)
     if settings.out is not None and (settings.out / "episodes.jsonl").exists():
         raise SuiteError(f"{settings.out} holds an evaluation of one environment: name another folder for a suite")

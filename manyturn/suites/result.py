@@ -17,7 +17,7 @@ from manyturn.agents.evaluation.reply_remarks import reply_remarks
 from manyturn.agents.evaluation.statistics import mean_interval
 from manyturn.agents.evaluation.summary import plain_interval, scored_rows, values_by_task
 from manyturn.api.evaluation import Settings
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.suites.suite import Suite, SuiteError, SuitePanel
 
 FILE = "suite.json"

@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.panel import Panel, PanelError
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.tasks.panel import Panel, PanelError
 
 NEEDS = {"engine": "a container engine", "browser": "Chromium", "data": "files or packages of others"}
 """What a panel's environment may lack on a machine. Panels that need nothing are the core."""

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import errno
-import importlib.metadata
 import linecache
 import os
 import re
@@ -14,11 +13,12 @@ import traceback
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any, Self, TypeVar
 
-from manyturn.envs.contract.place import is_of_file, place_in, place_of
-from manyturn.envs.contract.plugins import PluginWarning
+from manyturn.envs.contract.env.error_location import is_of_file, place_in, place_of
+from manyturn.envs.contract.options.plugins import PluginWarning, extra_with
 from manyturn.envs.hosting.local.watchdog import Interrupted, arm, watchdog
 from manyturn.terminal.escape import visible
 
@@ -43,7 +43,12 @@ _BY_NAME = {
     "EngineLost": TOO_MANY_ERRORS,
 }
 _INSIST_SECONDS = 3.0
-_NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+_DISK = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "the disk is full: free some space")
+_DISK[errno.EIO] = "the disk fails: choose another"
+_PLACE = dict.fromkeys(
+    (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EISDIR),
+    "choose another place",
+)
 
 
 class SignalWatch:
@@ -141,18 +146,23 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 
 @contextmanager
 def warnings_in_one_line() -> Iterator[None]:
-    """Print warnings that are meant for the user as errors are printed, without a place in our code."""
+    """Print warnings that are meant for the user as errors are printed, and none of what libraries plan."""
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
-        def show(message: Any, category: type[Warning], *rest: Any, **named: Any) -> None:
+        def show(message: Any, category: type[Warning], filename: str, *rest: Any, **named: Any) -> None:
             if issubclass(category, PluginWarning):
                 print(visible(f"manyturn: warning: {message}"), file=sys.stderr)
-            else:
-                usual(message, category, *rest, **named)
+            elif not (issubclass(category, FutureWarning) and _is_installed(filename)):
+                usual(message, category, filename, *rest, **named)
 
         warnings.showwarning = show
         yield
+
+
+def _is_installed(filename: str) -> bool:
+    """True for a file of a library, whose plans for its next versions are nothing that a user can act on."""
+    return "site-packages" in Path(filename).parts and not os.environ.get("MANYTURN_DEBUG")
 
 
 def innermost(error: BaseException) -> BaseException:
@@ -168,7 +178,7 @@ def code_of(error: BaseException) -> int:
     for name in ours:
         if name in _BY_NAME:
             return _BY_NAME[name]
-    if isinstance(error, OSError) and error.errno in _NO_DISK:
+    if isinstance(error, OSError) and error.errno in _DISK:
         return DISK
     return BAD_INPUT if _is_foreseen(error) or _extra(error) or _place_in_file(error) else UNFORESEEN
 
@@ -176,6 +186,8 @@ def code_of(error: BaseException) -> int:
 def line_of(error: BaseException) -> str:
     """Error and fix in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, OSError) and (fix := (_DISK | _PLACE).get(error.errno or 0)):
+        return f"{error.filename or 'a file'}: {error.strerror}: {fix}"
     if _is_foreseen(error):
         return text
     if extra := _extra(error):
@@ -212,13 +224,7 @@ def _extra(error: BaseException) -> str | None:
     """The extra of manyturn that brings the package that could not be imported."""
     if not isinstance(error, ModuleNotFoundError) or error.name is None or _place_in_file(error):
         return None
-    package = re.escape(error.name.partition(".")[0])
-    try:
-        requires = importlib.metadata.requires("manyturn") or []
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    matches = (re.match(rf"{package}\b.*;.*extra\s*==\s*['\"]([\w-]+)['\"]", need) for need in requires)
-    return next((match[1] for match in matches if match), None)
+    return extra_with(error.name)
 
 
 def _place_in_file(error: BaseException) -> str | None:

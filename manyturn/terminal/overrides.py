@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from manyturn.envs.contract.layers import overlay
-from manyturn.envs.contract.options import Options, one_line
-from manyturn.envs.contract.registry import Registry
+from manyturn.envs.contract.options.options import Options, one_line
+from manyturn.envs.contract.options.overlay import overlay
+from manyturn.envs.contract.options.registry import Registry
 from manyturn.trainers.recipe.config import CHOICES, RunConfig
 
 Section = TypeVar("Section", bound=Options)

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.terminal.escape import visible
+from manyturn.trainers.record.env_changes import env_change_lines
 
 _FIGURES = (
     "random",
@@ -35,6 +36,8 @@ def print_outcome(summary: Mapping[str, Any], console: Console) -> None:
         say("before: after imitating demonstrations, before the first step", console)
     if (learned := summary.get("learned_steps")) is not None and learned < summary["steps"]:
         say(f"learned in {learned} of {summary['steps']} steps", console)
+    for line in env_change_lines(summary.get("env_changes", ())):
+        say(line, console)
     for name in ("after", "random"):
         for remark in summary[name]["remarks"]:
             say(f"{name}: {remark}", console)

@@ -1,5 +1,6 @@
 """Training as shown on a terminal or in a notebook cell."""
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -7,8 +8,8 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from manyturn.envs.contract.role_parts import PARTS
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.roles import PARTS
+from manyturn.envs.contract.env.turn import OUTCOME
 from manyturn.report.write import write_report
 from manyturn.terminal.exit_codes import BAD_INPUT, LEARNING_FAILED, code_of, innermost
 from manyturn.terminal.notebook_bar import notebook_bar
@@ -16,25 +17,9 @@ from manyturn.terminal.progress import stop
 from manyturn.terminal.run_outcome import print_outcome, say
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.learning_curve import draw_curve
+from manyturn.trainers.record.shown_metrics import figures_in_line
 from manyturn.trainers.record.stop_signal import Stopped
 
-_SHOWN = {
-    "success": "success {:.2f}",
-    "turns": "turns {:.1f}",
-    "invalid": "invalid {:.0%}",
-    "cut": "cut {:.0%}",
-    "entropy": "entropy {:.3f}",
-    "approx_kl": "kl {:+.4f}",
-    "groups_without_signal": "no signal {:.0%}",
-    "packing_ratio": "computed {:.0%}",
-    "grad_norm": "grad {:.2f}",
-    "staleness": "staleness {:.1f}",
-    "dropped": "dropped {:.0%}",
-    "length_bias": "length {:+.1%}",
-    "warmup_left_seconds": "at most {:.0f} s left",
-    "estimate_error": "missed {:.3f}",
-    "estimate_explained": "explained {:.0%}",
-}
 _HEADS = {
     "vocabulary": "words of task {tasks} of {planned}",
     "demonstrations": "shown {demonstrations:7d}",
@@ -42,11 +27,42 @@ _HEADS = {
     "warmup": "warm-up {updates:5d}",
     "exploration": "explore {played_episodes:5d}",
     "estimator": "estimate {updates:4d}",
+    "critic": "critic {updates:6d}",
     "train": "step {step:8d}",
     "validation": "valid {step:7d}",
 }
 _COST = {"demonstrations": ("rollout",), "imitation": ("learn",), "warmup": ("learn", "rollout")}
 _PARTS = 4  # parts of rewards in a line, at most
+_CLOCK = {"playing": "rollout_seconds", "learning": "learn_seconds"}  # in lines of metrics
+_REST = "evaluating and saving"
+
+
+class RunClock:
+    """Runs from when it is made; as text it is the total with its parts, such as ``9 s: loading 4, learning 5``."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._parts = dict.fromkeys(("loading", *_CLOCK, _REST), 0.0)
+        self._last: tuple[str, float] | None = None
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """Count the seconds of a line of metrics; those before the line ``begin`` are loading."""
+        if line["phase"] == "begin":
+            self._parts["loading"] = time.monotonic() - self._began
+        for part, key in _CLOCK.items():
+            self._parts[part] += line.get(key) or 0.0
+
+    def begin(self, part: str) -> None:
+        """Count what comes now as another, last part."""
+        self._last = (part, time.monotonic())
+
+    def __str__(self) -> str:
+        now, parts = time.monotonic(), dict(self._parts)
+        last = 0.0 if self._last is None else now - self._last[1]
+        parts[_REST] = max(0.0, now - self._began - sum(self._parts.values()) - last)
+        if self._last is not None:
+            parts[self._last[0]] = last
+        return f"{now - self._began:.0f} s: " + ", ".join(f"{part} {seconds:.0f}" for part, seconds in parts.items())
 
 
 class TrainingReport:
@@ -61,7 +77,7 @@ class TrainingReport:
 
     def __init__(self, out: Path, config: RunConfig):
         self._out, self._config = out, config
-        self._console = Console(highlight=False, force_jupyter=False)
+        self._console, self._clock = Console(highlight=False, force_jupyter=False), RunClock()
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self._cell, self._done = notebook_bar(), 0
         hidden = self._cell is not None or not self._console.is_terminal
@@ -81,6 +97,7 @@ class TrainingReport:
             self._say(f"stopped: manyturn train --resume {self._out} {does}")
 
     def __call__(self, line: dict[str, Any]) -> None:
+        self._clock.take(line)
         if line["phase"] == "begin":
             config = self._config
             steps = f"{config.steps} step{'' if config.steps == 1 else 's'}"
@@ -91,8 +108,7 @@ class TrainingReport:
             self._say(f"note: {line['notice']}")
             return
         head = _HEADS[line["phase"]].format(**line)
-        shown = [form.format(line[key]) for key, form in _SHOWN.items() if line.get(key) is not None]
-        shown += _parts(line)
+        shown = [*figures_in_line(line), *_parts(line)]
         shown += [f"{name} {line[f'{name}_seconds']:.0f} s" for name in _COST.get(line["phase"], ())]
         if line.get("errors"):
             shown.append(f"errors {line['errors']}")
@@ -109,9 +125,9 @@ class TrainingReport:
         """Print what the run achieved."""
         stop(self._bar)
         print_outcome(summary, self._console)
+        self._clock.begin("drawing")
         picture, page = draw_curve(self._out, summary), write_report(self._out)
-        took = f"{summary['seconds']:.0f} s, loading and drawing not counted"
-        self._say(f"{took}; {self._out}/summary.json, {picture}, and {page} for every turn")
+        self._say(f"{self._clock}; {self._out}/summary.json, {picture}, and {page} for every turn")
 
     def _say(self, text: str) -> None:
         say(text, self._console)

@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from manyturn.containers import owner
-from manyturn.containers.container_engine import LABEL, client, remove
+from manyturn.containers.engine import owner
+from manyturn.containers.engine.container_engine import LABEL, client, remove
 from manyturn.containers.sandbox import WORKSPACE, Ran, SandboxRefused, Snapshot
 
 

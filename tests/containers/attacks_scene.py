@@ -19,7 +19,7 @@ from attacks import Attack
 from attacks_signs import Seen
 from attacks_watch import Inside, Watching, kernel_log, machine
 
-from manyturn.containers.container_engine import client
+from manyturn.containers.engine.container_engine import client
 from manyturn.containers.sandbox import Sandbox, SandboxLimits, SandboxLost, SandboxRefused
 from manyturn.terminal.escape import visible
 

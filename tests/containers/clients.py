@@ -4,8 +4,8 @@ import os
 import sys
 import time
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.pool import lease, the_pool
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from manyturn.containers.container_engine import ContainerEngine, client
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine, client
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import SandboxLimits, Snapshot
 

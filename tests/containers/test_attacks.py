@@ -21,8 +21,8 @@ from attacks_naive import NaiveSandbox
 from attacks_scene import LIMITS, Host, Neighbour, Scene
 from attacks_signs import GRACE, SIGNS, Seen, succeeded
 
-from manyturn.containers.container_engine import ContainerEngine, client
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine, client
 
 MODULES = (
     attacks_archives,
@@ -119,6 +119,7 @@ def _text(path: Path) -> str:
         return ""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("attack", _parameters())
 def test_attack_fails(attack: Attack, scene: Scene, record_property) -> None:
     seen = scene.observe(attack)
@@ -136,6 +137,7 @@ def test_the_corpus_is_large_and_has_no_doubles() -> None:
     assert set(SUCCESSES) | {"screen", "neighbour"} == set(SIGNS), "each sign is shown to work"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("sign", SUCCESSES)
 def test_sign_shows_where_nothing_is_protected(sign: str, host: Host, neighbour: Neighbour, engine: str) -> None:
     """A sign that never shows proves nothing. The sandbox here is a plain container, root, on the host's network."""
@@ -176,8 +178,8 @@ def test_a_process_that_is_killed_leaves_no_sandbox_under_attack(engine: str) ->
     """The attacker's container ends with the process that held it, though its command would go on."""
     code = (
         "import os, signal, sys, threading\n"
-        "from manyturn.containers.docker_sandbox import DockerSandbox\n"
-        "from manyturn.containers.container_engine import ContainerEngine\n"
+        "from manyturn.containers.docker.docker_sandbox import DockerSandbox\n"
+        "from manyturn.containers.engine.container_engine import ContainerEngine\n"
         f"box = DockerSandbox(ContainerEngine(image={engine!r}))\nbox.start()\nprint(box.name, flush=True)\n"
         "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
         "box.run(\"trap '' TERM HUP; setsid sleep 600 & :(){ :|:& };: ; sleep 600\", seconds=600)\n"

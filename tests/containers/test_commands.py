@@ -3,7 +3,7 @@
 import pytest
 from running import NOBODYS_MEMORY, sandbox, started
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.sandbox import SandboxRefused
 
 __all__ = ["sandbox", "started"]
@@ -84,6 +84,7 @@ def test_at_the_deadline_everything_ends(sandbox: DockerSandbox) -> None:
     assert sandbox.run("sleep 100 >&- 2>&-", seconds=0.3).timed_out
 
 
+@pytest.mark.deep
 def test_a_fork_bomb_does_not_win(sandbox: DockerSandbox) -> None:
     for bomb in (":(){ :|:& };:; sleep 9", "python3 -c 'import os\nwhile 1:\n try: os.fork()\n except OSError: pass'"):
         assert sandbox.run(bomb, seconds=1.0).timed_out

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from running import EMPTY, sandbox, started
 from test_archive import entries_of, trees
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.inside.archive import FILE, FOLDER, ArchivedPath, complete, pack, unpack
 from manyturn.containers.sandbox import SandboxRefused, Snapshot
 

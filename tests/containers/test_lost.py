@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from running import NOBODYS_MEMORY, is_there
 
-from manyturn.containers import docker_sandbox
-from manyturn.containers.container_engine import ContainerEnd, ContainerEngine, client
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker import docker_sandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.stream import Stream
+from manyturn.containers.engine.container_engine import ContainerEnd, ContainerEngine, client
 from manyturn.containers.inside import wire
 from manyturn.containers.sandbox import SandboxLimits, SandboxLost, SandboxOverrun
-from manyturn.containers.stream import Stream
 
 
 @pytest.fixture
@@ -30,6 +30,7 @@ def fresh(engine: str) -> Iterator[DockerSandbox]:
     assert not is_there(sandbox.name)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("number", "reason"), [("SIGKILL", "exit status 137"), ("SIGABRT", "ended during run")])
 def test_a_container_that_is_killed_in_the_middle_of_a_command(fresh: DockerSandbox, number: str, reason: str) -> None:
     threading.Timer(0.3, lambda: client().kill(fresh.name, number)).start()
@@ -58,6 +59,7 @@ def test_memory_that_runs_out_is_told_from_an_engine_that_ends_a_container(engin
     assert not is_there(sandbox.name)
 
 
+@pytest.mark.deep
 def test_a_container_that_hangs_is_given_up_soon_after_the_deadline(fresh: DockerSandbox) -> None:
     client().pause(fresh.name)
     with pytest.raises(SandboxLost, match=r"no answer to run within 1\.5 s"):

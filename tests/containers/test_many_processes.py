@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from manyturn.containers.container_engine import LABEL, client
+from manyturn.containers.engine.container_engine import LABEL, client
 from manyturn.containers.pool import SIZE_VARIABLE
 
 TASKS = 12

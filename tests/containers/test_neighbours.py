@@ -10,10 +10,10 @@ import pytest
 from attacks import python
 from running import sandbox, started
 
-from manyturn.containers import agent_user
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.preflight import examined
+from manyturn.containers.docker import agent_user
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
+from manyturn.containers.engine.preflight import examined
 
 __all__ = ["sandbox", "started"]
 
@@ -33,6 +33,7 @@ _NEED = (
 )
 
 
+@pytest.mark.deep
 def test_timers_and_watches_that_one_command_takes_are_there_for_others(engine: str, sandbox: DockerSandbox) -> None:
     other, taken = DockerSandbox(ContainerEngine(image=engine)), []
     other.start()

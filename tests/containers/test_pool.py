@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from running import is_there
 
-from manyturn.containers.container_engine import ContainerEngine, client
+from manyturn.containers.engine.container_engine import ContainerEngine, client
 from manyturn.containers.pool import SIZE_VARIABLE, SandboxPool
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLimits, SandboxLost
 
@@ -41,6 +41,7 @@ def test_a_sandbox_comes_back_empty(make: Callable[..., SandboxPool], kind: Cont
         assert second.run("find /workspace /tmp /dev/shm -mindepth 1").output == ""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("script", ["sleep 9", "python3 -c 'x = bytearray(10**9)'"], ids=["deadline", "memory"])
 def test_one_that_was_worn_is_replaced(make: Callable[..., SandboxPool], kind: ContainerEngine, script: str) -> None:
     pool = make(1)
@@ -51,6 +52,7 @@ def test_one_that_was_worn_is_replaced(make: Callable[..., SandboxPool], kind: C
         assert second is not first and second.run("echo on").output == "on\n"
 
 
+@pytest.mark.deep
 def test_one_that_served_often_is_replaced(make: Callable[..., SandboxPool], kind: ContainerEngine) -> None:
     pool, names = make(1, leases=2), []
     for _ in range(4):
@@ -59,6 +61,7 @@ def test_one_that_served_often_is_replaced(make: Callable[..., SandboxPool], kin
     assert names[0] == names[1] != names[2] == names[3]
 
 
+@pytest.mark.deep
 def test_one_that_died_while_it_waited_is_never_handed_out(
     make: Callable[..., SandboxPool], kind: ContainerEngine
 ) -> None:
@@ -70,6 +73,7 @@ def test_one_that_died_while_it_waited_is_never_handed_out(
         assert second.run("echo on").output == "on\n"
 
 
+@pytest.mark.deep
 def test_an_exception_leaks_nothing(make: Callable[..., SandboxPool], kind: ContainerEngine) -> None:
     pool = make(1, ahead=0)
     for error in (ValueError, KeyboardInterrupt, SandboxLost):
@@ -86,6 +90,7 @@ def test_an_exception_leaks_nothing(make: Callable[..., SandboxPool], kind: Cont
     assert pool.take(kind, seconds=5.0).run("echo on").output == "on\n"
 
 
+@pytest.mark.deep
 def test_there_are_never_more_than_allowed_and_who_waited_longest_is_served(
     make: Callable[..., SandboxPool], kind: ContainerEngine
 ) -> None:
@@ -117,6 +122,7 @@ def test_there_are_never_more_than_allowed_and_who_waited_longest_is_served(
     assert order == [0, 1, 2, 3] and counts == [1, 1, 1, 1]
 
 
+@pytest.mark.deep
 def test_the_memory_of_the_engine_bounds_it(make: Callable[..., SandboxPool], kind: ContainerEngine) -> None:
     pool = make(ahead=0)
     pool._memory_mb = 2 * SMALL.memory_mb
@@ -139,6 +145,7 @@ def test_the_next_is_started_ahead(make: Callable[..., SandboxPool], kind: Conta
     assert second is not first and second.name in names
 
 
+@pytest.mark.deep
 def test_many_threads_share_a_few(make: Callable[..., SandboxPool], kind: ContainerEngine) -> None:
     pool, told = make(3), list[str]()
 

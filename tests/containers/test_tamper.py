@@ -3,9 +3,9 @@
 import pytest
 from running import sandbox, started
 
-from manyturn.containers.container import CAPABILITIES
-from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.seccomp import allowed
+from manyturn.containers.docker.container import CAPABILITIES
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.seccomp import allowed
 
 __all__ = ["sandbox", "started"]
 

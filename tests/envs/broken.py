@@ -10,10 +10,11 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from manyturn.envs.contract.env.space import TextSpace
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest, generator
-from manyturn.envs.contract.task import GeneratedTasks, Task, split_of
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
 
 
 class Sound(TextEnv):
@@ -22,6 +23,7 @@ class Sound(TextEnv):
     instructions = "Say one digit at a time."
     max_turns = 6
     part_names = ("digit",)
+    size = 300  # tasks of a split
 
     def tasks(self, split: str) -> Sequence[Task]:
         def make(number: int) -> Task:
@@ -31,7 +33,7 @@ class Sound(TextEnv):
                 if split_of(digest(params)) == split:
                     return Task(f"{split}/{number}", split, params)
 
-        return GeneratedTasks(make, 300, f"{split}/")
+        return GeneratedTasks(make, self.size, f"{split}/")
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self.done = 0
@@ -67,9 +69,17 @@ class Sound(TextEnv):
         self.done = json.loads(data)
 
 
+def __getattr__(name: str) -> type[Sound]:
+    """A world with several faults: ``OneAnchor_Leaks`` has both."""
+    faults = [globals().get(fault) for fault in name.split("_")]
+    if len(faults) < 2 or not all(faults):
+        raise AttributeError(name)
+    return type(name, tuple(faults), {"__module__": __name__, "size": 12})
+
+
 class GlobalChance(Sound):
     def begin(self, task, rng):
-        return super().begin(task, rng) + str(random.random())
+        return f"{super().begin(task, rng)} {random.random()}"
 
 
 class HashOrder(Sound):
@@ -144,7 +154,7 @@ class OverfullProgress(Sound):
 
 class BadExpert(Sound):
     def expert(self):
-        return "0"
+        return super().expert() if self.done < 2 else str((int(self.code[2]) + 1) % 10)
 
 
 class TooEasy(Sound):
@@ -226,7 +236,7 @@ class UnplainParams(Sound):
 
 class Leaks(Sound):
     def begin(self, task, rng):
-        return super().begin(task, rng) + self.answer()
+        return f"{super().begin(task, rng)} {self.answer()} "
 
 
 class OneAnchor(Sound):
@@ -251,6 +261,58 @@ class ClosesOnce(Sound):
         if self.closed:
             raise OSError("closed twice")
         self.closed = True
+
+
+class RaisesLate(Sound):
+    def respond(self, action):
+        if self.done == 2:
+            raise KeyError(action)
+        return super().respond(action)
+
+
+class CannotBegin(Sound):
+    def begin(self, task, rng):
+        if int(task.id.rpartition("/")[2]) % 3 == 0:
+            raise KeyError(task.id)
+        return super().begin(task, rng)
+
+
+class LosesItsTurn(Sound):
+    def respond(self, action):
+        return super().respond(action) if self.done != 2 else None
+
+
+class KnowsDigitsOnly(Sound):
+    def respond(self, action):
+        return super().respond({digit: digit for digit in "0123456789"}[action])
+
+
+class LostExpert(Sound):
+    """Its expert raises after an action that was not understood."""
+
+    def respond(self, action):
+        turn = super().respond(action)
+        self.astray = not turn.understood
+        return turn
+
+    def expert(self):
+        return [][0] if self.turn and self.astray else super().expert()
+
+
+class Narrow(Sound):
+    def __init__(self):
+        super().__init__()
+        self.observation_space = TextSpace(max_length=12)
+
+
+class NaNPart(Sound):
+    def respond(self, action):
+        return replace(turn := super().respond(action), parts={**turn.parts, "digit": float("nan")})
+
+
+class FixedSeed(Sound):
+    def reset(self, *, seed=7, options=None):
+        return super().reset(seed=seed, options=options)
 
 
 class CannotClose(Sound):

@@ -15,10 +15,10 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from manyturn.envs.contract.space import TextSpace
-from manyturn.envs.contract.task import GeneratedTasks, Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.space import TextSpace
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 
 
 def _spin() -> None:

@@ -190,3 +190,54 @@ class Waits(Walk):
     def respond(self, action):
         time.sleep(0.15)
         return super().respond(action)
+
+
+class HiddenKey(Walk):
+    """Its expert knows under which of three mats the key lies, and the agent does not."""
+
+    def begin(self, task, rng):
+        self.key = task.params["room"] % 3
+        return "Three mats."
+
+    def respond(self, action):
+        if action not in self.admissible():
+            return self.invalid("What?")
+        return self.succeed("The key!") if action == f"lift mat {self.key}" else self.go_on("Nothing here.")
+
+    def admissible(self):
+        return [f"lift mat {mat}" for mat in range(3)]
+
+    def expert(self):
+        return f"lift mat {self.key}"
+
+
+class SearchedKey(HiddenKey):
+    """Its expert looks under one mat after the other, as an agent can."""
+
+    def expert(self):
+        return f"lift mat {self.turn % 3}"
+
+
+class AnyMat(HiddenKey):
+    """The key lies under all of its mats, and the expert lifts one or another."""
+
+    def respond(self, action):
+        return super().respond(f"lift mat {self.key}" if action in self.admissible() else action)
+
+
+class ToldKey(HiddenKey):
+    """One role reads where the key lies, the other one has to lift the mat."""
+
+    roles = ("owner", "guest")
+
+    def begin(self, task, rng):
+        return f"{super().begin(task, rng)} It lies under {self.key}."
+
+    def respond(self, action):
+        return super().respond(action) if self.turn else self.go_on("Three mats.")
+
+    def role(self):
+        return self.roles[min(self.turn, 1)]
+
+    def expert(self):
+        return super().expert() if self.turn else "lift mat 0"

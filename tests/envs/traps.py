@@ -7,9 +7,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from manyturn.envs.contract.task import GeneratedTasks, Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 
 
 class Calm(TextEnv):

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 import torch
 
 import manyturn as mt
@@ -71,6 +72,7 @@ async def both(folder: Path) -> None:
         assert moved > 1e-3
 
 
+@pytest.mark.deep
 def test_the_weights_after_three_steps_are_the_trainers(tmp_path):
     asyncio.run(both(tmp_path / "run"))
 

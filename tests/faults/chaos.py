@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import seed_of
-from manyturn.envs.contract.task import GeneratedTasks, Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 
 TURNS = 6
 MARK = "MANYTURN_CHAOS"  # this variable's value is in the environment or the name of every process of a trial

@@ -25,8 +25,8 @@ from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
 from manyturn.agents.text.formats.tagged import Tagged, TaggedConfig
 from manyturn.agents.text.template import ChatTemplate, well_formed
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.environments import NeedsSetup, env_ids
-from manyturn.envs.contract.panel import make_panel
+from manyturn.envs.contract.registration.environments import NeedsSetup, env_ids
+from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.terminal.escape import visible

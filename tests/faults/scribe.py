@@ -6,8 +6,8 @@ import tempfile
 import numpy as np
 
 from manyturn.envs.classics.maze import Maze
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.tasks.task import Task
 
 REFUSED = "MANYTURN_REFUSED"  # this variable's value is an open file, which gets a byte for each write that failed
 

@@ -29,6 +29,7 @@ LONG = (  # belong to the slow tests
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in CLASSES]
 )

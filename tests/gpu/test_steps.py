@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from manyturn.envs.contract.layers import overlay
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.recipe.config import parse_config

@@ -52,9 +52,9 @@ def test_list_names_the_image(host: str) -> None:
 
 
 def test_reap_removes_what_a_dead_process_left_and_nothing_else(host: str) -> None:
-    from manyturn.containers import owner
-    from manyturn.containers.container_engine import LABEL, client, remove
-    from manyturn.containers.images import NAME
+    from manyturn.containers.engine import owner
+    from manyturn.containers.engine.container_engine import LABEL, client, remove
+    from manyturn.containers.engine.images import NAME
 
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ours = owner.this_process()

@@ -7,7 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from manyturn.envs.contract import plugins, registry
+from manyturn.envs.contract.options import plugins, registry
 from manyturn.trainers.recipe.config import configure
 
 ROOT = Path(__file__).parents[2]

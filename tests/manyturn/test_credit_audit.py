@@ -18,7 +18,10 @@ def test_the_command_ranks_methods_and_shows_every_turn(command, tmp_path):
     assert scores["turn_gae"]["over_base"]["low"] > 0 and scores["grpo"]["within"]["mean"] == 0
     assert {anchor["anchor"] for anchor in summary["anchors"]} == {"environment", "text", "history", "clock"}
     assert next(one for one in summary["anchors"] if one["anchor"] == "history")["forgotten"]["mean"] == 0
-    assert "drift" in summary["skipped"]["spo"]
+    assert "max_tokens" in summary["skipped"]["rewards=overlong+gigpo"] and "spo" in scores
+    assert "answer()" in summary["skipped"]["rewards=igpo+gigpo"], "a maze names no answer"
+    teachers = [scores["modulation=agentopsd+gigpo"], scores["gigpo"]]
+    assert teachers[0]["within"]["mean"] > teachers[1]["within"]["mean"] + 0.1
     page = (tmp_path / "audit/report.html").read_text()
     assert not re.search(r"<script|https?://(?!www\.w3\.org/2000/svg)", page)
     assert page.count("<details>") == 24 and len(re.findall(r"<tr><td>\d+</td>", page)) == summary["played"]["turns"]

@@ -7,10 +7,10 @@ import pytest
 
 from manyturn.api import datasets
 from manyturn.cli.app import app
-from manyturn.envs.shop import manifest
-from manyturn.envs.shop.manifest import facts_of
-from manyturn.envs.shop.official import load
-from manyturn.envs.shop.records import ALL_ATTRIBUTES, ALL_PRODUCTS, ATTRIBUTES, HUMAN, PRODUCTS, DataError
+from manyturn.envs.shop.webshop import manifest
+from manyturn.envs.shop.webshop.manifest import facts_of
+from manyturn.envs.shop.webshop.official import load
+from manyturn.envs.shop.webshop.records import ALL_ATTRIBUTES, ALL_PRODUCTS, ATTRIBUTES, HUMAN, PRODUCTS, DataError
 
 pytestmark = pytest.mark.versions
 

@@ -137,7 +137,7 @@ def test_the_address_of_an_endpoint_is_asked_for_and_not_shown(monkeypatch):
 def test_what_fits_counts_weights_gradients_and_both_moments():
     assert fits("tiny", 150_000, 1e9, False, 256).status == "ok"
     small = fits("1.5B", 1_540_000_000, 16e9, False, 14_336)
-    assert small.status == "note" and "24.6 GB" in small.text and "lora_rank" in small.text
+    assert small.status == "note" and "24.6 GB" in small.text and "lora-rank" in small.text
     assert small.text.endswith(
         f"up to {size(LearnerConfig().states_gb * 1e9)} more of hidden states (learner.states_gb)"
     )

@@ -111,9 +111,9 @@ BAD_INPUT = [
     ("evaluate random --env MAZE --limit 0", "at least 1"),
     ("evaluate random --env MAZE --timeout 3", "--timeout has no effect without --workers"),
     ("evaluate random --env MAZE --workers 1 --timeout 0", "timeout = 0.0 must be above 0"),
-    ("evaluate random --env MAZE --env-args easy", "TOML table"),
-    ("evaluate random --env MAZE --env-args {size=3}", "takes no argument 'size'"),
-    ("evaluate random --env MAZE --env-args {difficulty='esay'}", "easy, medium, hard"),
+    ("evaluate random --env MAZE --env.args easy", "TOML table"),
+    ("evaluate random --env MAZE --env.args {size=3}", "takes no argument 'size'"),
+    ("evaluate random --env MAZE --env.args {difficulty='esay'}", "easy, medium, hard"),
     ("evaluate random --env MAZE --wrappers turn_cost", "TOML list"),
     ("evaluate random --env MAZE --sampling.temperature 0", "--sampling.temperature has no effect: random draws"),
     ("evaluate random --panel none.json", "manyturn panel make"),
@@ -157,6 +157,7 @@ def test_the_page_of_errors_has_one_line_for_each_case():
     assert len(ROWS) == sum(map(len, all_cases())), AGAIN
 
 
+@pytest.mark.deep
 def test_another_process_answers_as_this_one_does(folder):
     """The installed entry point: nothing that was imported here hides what a first import prints."""
     for words, mend in ((["evaluate", "./nowhere", *ENV], "nowhere"), (["train", MAZE, "--steps", "x"], "steps")):

@@ -8,7 +8,7 @@ import pytest
 from needs import absent
 
 import manyturn as mt
-from manyturn.envs.contract.panel import PanelError
+from manyturn.envs.contract.tasks.panel import PanelError
 from manyturn.export.export import class_name
 from manyturn.export.exported_env import Exported, episode_seed
 
@@ -125,7 +125,7 @@ def test_a_data_set_begins_each_task_as_the_environment_does(command, tmp_path):
     for split in world.splits:
         panel = out / f"{split}.panel.json"
         assert command("panel", "verify", panel).code == 2  # a file's code is not run because a panel names it
-        trusted = ("--env", world.name, "--env-args", "{max_turns = 4}")
+        trusted = ("--env", world.name, "--env.args", "{max_turns = 4}")
         assert command("panel", "verify", panel, *trusted).code == 0
         assert json.loads(panel.read_text())["hash"] in card
 

@@ -10,7 +10,7 @@ from small import CORE, MENDED, Small
 
 import manyturn as mt
 from manyturn.agents.records.episode_rows import read_episodes
-from manyturn.envs.contract.panel import make_panel
+from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.envs.tools.calls import call_text
 from manyturn.export.exported_env import PANEL
@@ -37,6 +37,7 @@ def outcomes(env, task: str, actions: list[str]) -> tuple[float, bool]:
     return info["reward_parts"]["outcome"], info["success"]
 
 
+@pytest.mark.deep
 def test_exported_tasks_are_solved_by_their_own_solutions_and_keep_splits_and_hashes(command, engine, tmp_path):
     folder = exported(command, tmp_path / "drills", "--env.args.source", "drills", "--limit", 2)
     assert {path.name for path in folder.iterdir()} == {
@@ -57,6 +58,7 @@ def test_exported_tasks_are_solved_by_their_own_solutions_and_keep_splits_and_ha
     assert all((again / path).read_bytes() == (folder / path).read_bytes() for path in files)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("reward", ["levels", pytest.param("resolved", marks=pytest.mark.slow)])
 def test_a_folder_pays_what_the_environment_pays(engine, tmp_path, reward):
     def act(core: str) -> str:

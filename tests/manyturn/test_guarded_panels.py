@@ -4,8 +4,14 @@ import json
 
 import pytest
 
-from manyturn.envs.contract.environments import arguments_of, env_ids, guarded_arguments, load_env_creator, spec_of
-from manyturn.envs.contract.panel import Panel
+from manyturn.envs.contract.registration.environments import (
+    arguments_of,
+    env_ids,
+    guarded_arguments,
+    load_env_creator,
+    spec_of,
+)
+from manyturn.envs.contract.tasks.panel import Panel
 
 MAZE = "manyturn/Maze-v0"
 # Names of arguments by which an environment is given what a panel must not give.
@@ -46,9 +52,9 @@ def test_a_panel_starts_no_program(command, tmp_path, words):
         (tmp_path / "data" / "datasets" / f"{name}.txt").write_text("a\n")
     panel = panel_of(tmp_path, "manyturn/AppWorld-v0", args)
     found = command(*words.split(), str(panel))
-    told = f"--env-args '{{python = {json.dumps(str(evil))}, root = {json.dumps(str(tmp_path))}}}'"
+    told = f"--env.args '{{python = {json.dumps(str(evil))}, root = {json.dumps(str(tmp_path))}}}'"
     assert found.code == 2 and told in found.err and not ran.exists()
-    given = command(*words.split(), str(panel), "--env-args", f'{{python = "{evil}"}}')
+    given = command(*words.split(), str(panel), "--env.args", f'{{python = "{evil}"}}')
     assert "the arguments root, which may decide what runs" in given.err
 
 
@@ -66,24 +72,24 @@ def test_what_a_panel_must_not_give_comes_from_the_command_line(command, tmp_pat
     file, panel = tmp_path / "kept.py", tmp_path / "panel.json"
     file.write_text(KEPT)
     env = f"{file}:Kept"
-    made = command("panel", "make", env, "--out", str(panel), "--env-args", "{word = 'right'}")
+    made = command("panel", "make", env, "--out", str(panel), "--env.args", "{word = 'right'}")
     assert made.code == 0, made.err
     words = ("evaluate", "random", "--env", env, "--panel", str(panel))
-    assert "add --env-args '{word = \"right\"}'" in command(*words).err
-    played = command(*words, "--env-args", "{word = 'right'}", "--out", str(tmp_path / "out"))
+    assert "add --env.args '{word = \"right\"}'" in command(*words).err
+    played = command(*words, "--env.args", "{word = 'right'}", "--out", str(tmp_path / "out"))
     assert played.code == 0, played.err
-    assert command("panel", "verify", str(panel), "--env", env, "--env-args", "{word = 'right'}").code == 0
+    assert command("panel", "verify", str(panel), "--env", env, "--env.args", "{word = 'right'}").code == 0
 
 
 def test_arguments_of_a_world_are_the_files_alone(command, tmp_path):
     panel = tmp_path / "panel.json"
     assert (
-        command("panel", "make", MAZE, "--limit", "2", "--out", str(panel), "--env-args", "{difficulty='hard'}").code
+        command("panel", "make", MAZE, "--limit", "2", "--out", str(panel), "--env.args", "{difficulty='hard'}").code
         == 0
     )
     words = ("evaluate", "random", "--panel", str(panel))
-    assert "leave difficulty out" in command(*words, "--env-args", "{difficulty='easy'}").err
-    assert command(*words, "--env-args", "{difficulty='hard'}").code == 0
+    assert "leave difficulty out" in command(*words, "--env.args", "{difficulty='easy'}").err
+    assert command(*words, "--env.args", "{difficulty='hard'}").code == 0
     panel.write_text(panel.read_text().replace('hard"', 'easy"'))
     assert "was edited" in command(*words).err
 

@@ -38,6 +38,7 @@ def test_what_hangs_when_it_is_made_is_found_before_this_process_makes_it(cls, w
     assert f"{cls} cannot be used: " in ended.err and words in ended.err
 
 
+@pytest.mark.deep
 def test_an_evaluation_ends_what_hangs_within_the_time_that_is_given(command):
     words = ("--limit", 2, "--env.workers", 1, "--env.timeout", 0.5)
     ended = command("evaluate", "random", "--env", f"{TRAPS}:Spins", *words)

@@ -107,6 +107,7 @@ def meter() -> Iterator[Meter]:
     server.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("tasks", "repeats", "concurrency"), [(10, 4, 4), pytest.param(17, 20, 16, marks=pytest.mark.slow)]
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from manyturn.api.training import configured
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options.options import Options
 from manyturn.terminal.overrides import parse_words
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 

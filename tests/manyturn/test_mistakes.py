@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from manyturn.envs.conformance.check import NAMES, examined
-from manyturn.envs.contract.turn import ContractError
+from manyturn.envs.contract.env.turn import ContractError
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 
 FILE = Path(__file__).parents[1] / "envs" / "mistakes.py"

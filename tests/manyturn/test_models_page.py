@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 from manyturn.api.training import configured
-from manyturn.envs.contract.layers import overlay
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.terminal.overrides import parse_words
 from manyturn.trainers.recipe.config import to_toml
 

@@ -122,7 +122,7 @@ def test_native_tool_calls_are_played_and_their_results_go_back_under_their_ids(
 def test_a_model_that_acts_as_the_expert_does_by_native_calls_succeeds_as_it_does(command, server, tmp_path, env, args):
     """Desks with customers mix calls with speech, and results of searches have many lines."""
     table = "{" + ", ".join(f'{name} = "{value}"' for name, value in args.items()) + "}"
-    words = ("--env", env, "--env-args", table, "--limit", 3)
+    words = ("--env", env, "--env.args", table, "--limit", 3)
     assert command("evaluate", "expert", *words, "--out", tmp_path / "expert").code == 0
     actions: dict[str, list[str]] = {}
     opening = ""

@@ -70,6 +70,7 @@ def trained(tmp_path_factory, forked) -> Path:
     return folder / "run"
 
 
+@pytest.mark.deep
 def test_a_limited_run_says_nothing_else_learns_and_says_that_it_was_limited(trained):
     steps = [line for line in read_metrics(trained) if line["phase"] == "train"]
     assert len(steps) == 4

@@ -9,8 +9,8 @@ import pytest
 
 from manyturn.cli.pages import option_pages
 from manyturn.cli.pages.option_pages import groups, markdown, of_section
-from manyturn.envs.contract.option_places import places
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.option_paths import option_paths
+from manyturn.envs.contract.options.registry import Named
 from manyturn.terminal import exit_codes
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.recipe.logger import LOGGERS, Logger
@@ -28,8 +28,8 @@ def test_the_page_of_options_is_what_the_classes_say():
 
 def test_every_entry_of_a_configuration_has_its_line_and_says_what_it_does():
     listed = {row.name: row for group in groups(own=True) for row in group.rows}
-    sections = {place.name for place in places(RunConfig) if place.section is place.field.annotation}
-    assert {place.name for place in places(RunConfig)} - sections <= listed.keys()
+    sections = {place.name for place in option_paths(RunConfig) if place.section is place.field.annotation}
+    assert {place.name for place in option_paths(RunConfig)} - sections <= listed.keys()
     assert {name for name, row in listed.items() if not row.about or not row.kind} == set()
 
 

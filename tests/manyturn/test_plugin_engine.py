@@ -73,6 +73,7 @@ def trained(tmp_path_factory, forked) -> tuple[Path, Manyturn]:
     return folder, manyturn
 
 
+@pytest.mark.deep
 def test_every_token_of_a_run_is_the_engines_with_its_log_probability(trained):
     folder, _ = trained
     said = replies(folder / "replies.jsonl")

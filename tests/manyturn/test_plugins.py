@@ -75,6 +75,7 @@ def turns(folder: Path) -> list[dict]:
     return [row for file in sorted(folder.glob("run/turns/*.parquet")) for row in read_turns(file)]
 
 
+@pytest.mark.deep
 def test_a_reward_wrapper_pays_in_the_worker(trained):
     rows = turns(trained[0])
     assert {row["turn"] for row in rows} > {0, 1}
@@ -126,6 +127,7 @@ def test_an_advantage_is_what_the_policy_learns_from(trained):
     assert rows and all(row["advantage"] == 2.0 * row["turn"] for row in rows)
 
 
+@pytest.mark.deep
 def test_the_run_is_evaluated_with_its_parts_and_without_them_the_missing_one_is_named(trained):
     _, run = trained
     ended = run("evaluate", "run", "--limit", 2, "--repeats", 1)

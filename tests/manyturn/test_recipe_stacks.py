@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from manyturn.api.training import configured
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.recipes import load_recipe, methods
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.recipe.config import parts_as_tables
@@ -77,6 +77,7 @@ def pairs():
     return {pair: together(*pair) for pair in itertools.permutations(methods(), 2)}
 
 
+@pytest.mark.deep
 def test_no_pair_of_methods_loses_anything_that_either_of_them_states(pairs):
     lost = [
         (*pair, place)

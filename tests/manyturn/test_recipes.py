@@ -24,8 +24,8 @@ from manyturn.cli.pages.method_pages import (
     recipe_rows,
     telling_metrics,
 )
-from manyturn.envs.contract.layers import overlay
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe, methods, named_recipe, names, stack, whole_runs
 from manyturn.recipes.stack import combined, stacked
 from manyturn.trainers.recipe.config import configure, parse_config, to_toml
@@ -143,6 +143,7 @@ def test_a_method_holds_only_what_it_is(name):
 OFTEN = {"gigpo", "ppo", "spo", "dapo", "sec", "gigpo-spa-epo-gra"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", [n if n in OFTEN else pytest.param(n, marks=pytest.mark.slow) for n in methods()])
 def test_every_method_trains_and_logs_what_its_page_says(name, tmp_path):
     asyncio.run(train(tiny(name), tmp_path / "run"))

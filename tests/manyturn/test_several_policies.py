@@ -63,7 +63,7 @@ def test_one_call_gives_one_table_and_folders_to_compare(command, policies, tmp_
 def test_a_policy_whose_file_has_changed_is_not_continued_as_if_it_were_the_same(command, policies, tmp_path):
     assert command("evaluate", "pol.py:first", *MAZE, "--out", "found").code == 0
     (tmp_path / "pol.py").write_text(FILE.replace("[0]", "[-1]"))
-    from manyturn.envs.contract.environments import load_file
+    from manyturn.envs.contract.registration.environments import load_file
 
     load_file.cache_clear()  # as in another process
     refused = command("evaluate", "pol.py:first", *MAZE, "--out", "found")
@@ -80,6 +80,7 @@ def test_an_error_in_a_policys_file_names_file_and_line(command, policies):
     assert "manyturn check" not in ended.err
 
 
+@pytest.mark.deep
 def test_ctrl_c_is_heard_between_the_turns_of_a_policy_that_never_waits(policies, tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     words = ("evaluate", "slow.py:slow", "--env", "manyturn/Maze-v0", "--limit", "90", "--out", "found")

@@ -164,6 +164,7 @@ def status(child: subprocess.Popen) -> int:
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", usual_first(name for name in HELD_UP if name not in STUBBORN and "asleep" not in name))
 def test_one_sigterm_ends_a_command_that_is_held_up(name, tmp_path):
     with held_up(name, tmp_path) as child:
@@ -173,6 +174,7 @@ def test_one_sigterm_ends_a_command_that_is_held_up(name, tmp_path):
     assert "Traceback" not in err and "never retrieved" not in err and "nothing answered" not in err
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", usual_first(STUBBORN))
 def test_two_sigterms_end_a_command_that_is_held_up(name, tmp_path):
     with held_up(name, tmp_path) as child:
@@ -197,6 +199,7 @@ def test_ctrl_c_twice_is_told_from_sigterm(name, tmp_path):
     assert "Traceback" not in err
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 def test_one_signal_is_enough_when_nothing_answers(stop, tmp_path):
     with held_up("evaluate", tmp_path, HASTY + START) as child:
@@ -206,6 +209,7 @@ def test_one_signal_is_enough_when_nothing_answers(stop, tmp_path):
     assert err == f"manyturn: {stop.name}: nothing answered in time, so the command was ended immediately\n"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("name", "words"), [("evaluate, asleep", "for 3 s (traps.py, line"), ("play, asleep", "")])
 def test_one_ctrl_c_ends_what_waits_in_this_process_within_seconds_and_says_where(name, words, tmp_path):
     with held_up(name, tmp_path) as child:

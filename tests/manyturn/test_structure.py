@@ -95,6 +95,7 @@ def test_no_cycles_between_files():
 # Rooms of a folder, floor by floor from the ground, and the most arrows between them, counted once for each pair.
 # Imports for type checkers count as all others do.
 ROOMS = {
+    "containers": ([{"inside", "engine"}, {"docker"}], 2),
     "agents": (
         [{"text", "tokens"}, {"model"}, {"engine"}, {"play"}, {"records"}, {"evaluation"}, {"trajectories"}],
         18,
@@ -110,12 +111,14 @@ ROOMS = {
     "envs": (
         [
             {"contract"},
-            {"hosting", "tools", "web", "classics", "household", "openenv", "pivot", "reasoning", "arena", "tasksets"},
+            {"hosting", "tools", "web", "classics", "household", "openenv", "packages", "pivot", "tasksets"},
             {"conformance", "software", "users", "shop"},
             {"benchmarks", "code", "desk", "harbor", "search", "talk"},
         ],
         42,
     ),
+    "envs/contract": ([{"tasks"}, {"env", "options"}, {"registration", "wrappers"}], 7),
+    "envs/shop": ([{"search"}, {"catalogue"}, {"pages", "webshop"}, {"reward"}, {"browser", "made"}], 12),
     "envs/hosting": ([{"handle"}, {"local"}, {"remote"}], 3),
     "envs/software": ([{"source"}, {"testing"}, {"grading", "mutation"}, {"tasks", "workspace"}], 12),
     "manyturn": (
@@ -169,6 +172,23 @@ def test_a_folder_of_algorithms_lists_them_and_nothing_else(folder):
     assert files and [path.name for path in files if ".register(" not in path.read_text(encoding="utf-8")] == []
 
 
+# More than algorithms: every family of environments, and the environments and recipes that are one file each.
+FAMILIES = ("envs", "envs/classics", "manyturn/recipes")
+
+
+def test_a_folder_has_few_enough_entries_to_read_at_a_glance():
+    """Four to twelve: ``__init__.py``, which says what the room is for, makes three modules four entries."""
+    entries: dict[str, set[str]] = {}
+    for path in sources():
+        parts = path.relative_to(ROOT).parts
+        for depth in range(1, len(parts)):
+            entries.setdefault("/".join(parts[:depth]), set()).add(parts[depth])
+    sizes = {folder: len(names - {"__init__.py"}) for folder, names in entries.items()}
+    assert not {
+        folder: size for folder, size in sizes.items() if not 3 <= size <= 12 and folder not in (*ALGORITHMS, *FAMILIES)
+    }
+
+
 OF_TUPLES = {"_asdict", "_replace", "_make", "_fields"}  # public, in spite of their names
 
 
@@ -201,6 +221,19 @@ def test_files_stay_short_enough_to_read():
     assert not [(str(p), n) for p, n in sizes.items() if n > 500]
     assert sizes[ROOT / "trainers" / "run" / "loop" / "loop.py"] < 300
     assert sorted(sizes.values())[len(sizes) // 2] <= 150
+
+
+def test_functions_stay_short_enough_to_read():
+    """60 lines besides the docstring, which is a command's help or the page of a public function."""
+    long = {}
+    for path in sources():
+        for node in nodes(path):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+                length = (node.end_lineno or 0) - first.lineno + 1 + node.body[0].lineno - node.lineno
+                if length > 60:
+                    long[f"{path.relative_to(ROOT)}:{node.name}"] = length
+    assert not long
 
 
 def test_import_is_light():

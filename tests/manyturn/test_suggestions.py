@@ -29,7 +29,7 @@ MAZE = "manyturn/Maze-v0"
         ("--algorithm ppo", "ppo is a recipe: add --recipe ppo"),
         ("--credit.advantage ppo", "ppo is no advantage, but a recipe of several parts: add --recipe ppo"),
         ("--objective dapo", "add --recipe dapo"),
-        ("--credit.advantage.lam 0.9", "of bilevel_gae, gae, turn_gae: give its name as well"),
+        ("--credit.advantage.lam 0.9", "of bilevel_gae, dual_gae, gae, turn_gae: give its name as well"),
         ("--model tinny", "did you mean 'tiny'"),
         ("--model.kind hf", "write name = one of pretrained, tiny"),
         ("--model.name tiny --model.path x", "path is no option of model tiny, but of pretrained"),
@@ -45,6 +45,7 @@ def test_the_examples_of_words_hold():
     assert doctest.testmod(overrides).failed == doctest.testmod(methods_meant).failed == 0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "words",
     [

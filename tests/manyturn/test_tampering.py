@@ -86,7 +86,7 @@ def forge(observation, info):
 def test_forged_drills_end_as_tampered_and_earn_nothing(command, engine: str, tmp_path: Path) -> None:
     (tmp_path / "forger.py").write_text(FORGER)
     out = tmp_path / "found"
-    words = ["--env", "manyturn/Software-v0", "--env-args", '{source = "drills"}', "--limit", 2, "--out", out]
+    words = ["--env", "manyturn/Software-v0", "--env.args", '{source = "drills"}', "--limit", 2, "--out", out]
     ran = command("evaluate", f"{tmp_path}/forger.py:forge", *words)
     assert ran.code == 0 and "2 of 2 episodes forged their result" in ran.out + ran.err, ran
     summary = json.loads((out / "summary.json").read_text())

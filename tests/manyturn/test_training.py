@@ -70,7 +70,7 @@ def test_what_a_notebook_interrupts_has_closed_its_folder_and_goes_on(tiny_run, 
     ("arguments", "fix"),
     [
         ({}, "which environment?"),
-        ({"env": 3}, "a class, not 3"),
+        ({"env": 3}, "which environment?"),
         ({"env": "manyturn/Mase-v0", "steps": 0}, "manyturn/Maze-v0"),
         ({"env": "manyturn/Maze-v0", "recipe": "quikstart"}, "quickstart"),
         ({"env": "manyturn/Maze-v0", "stepss": 3}, "did you mean 'steps'"),

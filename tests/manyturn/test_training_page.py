@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import manyturn as mt
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options.options import Options
 from manyturn.terminal import exit_codes
 from manyturn.terminal.terminal import TrainingReport
 from manyturn.trainers.recipe.config import RunConfig, parse_config

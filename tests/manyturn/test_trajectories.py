@@ -34,6 +34,7 @@ def run(tmp_path_factory, forked):
     return folder / "run"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("form", ["atif", "datasets", "inspect", "openenv"])
 def test_a_run_goes_out_and_comes_in_and_goes_out_again_to_the_same_bytes(form, run, tmp_path, command):
     first = tmp_path / {"openenv": "out.jsonl"}.get(form, "out")

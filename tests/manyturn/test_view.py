@@ -105,6 +105,7 @@ def raw(client, method, target, headers=()):
     return answer.status, body
 
 
+@pytest.mark.deep
 def test_the_page_its_document_and_its_chunks(client, run):
     page = client.get("/")
     assert page.status_code == 200 and "<title>manyturn</title>" in page.text

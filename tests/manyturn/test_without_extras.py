@@ -110,6 +110,7 @@ def endpoint() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.deep
 def test_every_command_works_or_names_the_extra_without_what_extras_bring(tmp_path, endpoint):
     write_files(tmp_path)
     site = tmp_path / "site"

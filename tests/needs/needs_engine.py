@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from needs import absent
 
-from manyturn.containers.images import NAME, build, resolve
+from manyturn.containers.engine.images import NAME, build, resolve
 from manyturn.containers.sandbox import EngineUnavailable
 
 

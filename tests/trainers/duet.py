@@ -4,9 +4,9 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from manyturn.envs.contract.task import GeneratedTasks, Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 
 WORDS = ("odd", "even")
 

@@ -42,6 +42,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gae": CRITIC,
     "turn_gae": CRITIC,
     "bilevel_gae": CRITIC,
+    "dual_gae": {**CRITIC, "value": {**CRITIC["value"], "pretraining": {"episodes": 96}}},
     "arbitrary_entropy": {
         "rollout": {"tempering": {"target": 0.3}},
         "learner": {"old_logprobs": "learner"},

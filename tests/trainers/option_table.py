@@ -47,10 +47,10 @@ class Unchanged(Case):
 
 GIGPO: World = {"credit.advantage": "gigpo"}
 CRITIC: World = {"value": {"lr": 0.1}}
-ESTIMATOR: World = {"progress": {"lr": 0.1}}
+ESTIMATOR: World = {"progress": {"lr": 0.1, "trust": "full"}}
 OWN_CRITIC: World = {"value": {"body": "own", "lr": UNSET, "clip": UNSET}}
 EXPLORES = {"episodes": 16, "passes": 2}
-EXPLORER = {"body": "own", "lr": UNSET}
+EXPLORER = {"body": "own", "lr": UNSET, "trust": "full"}
 EXPLORING: World = {"progress": {**EXPLORER, "exploration": EXPLORES}}
 LEARNT: World = {"model": {**TINY}, "warmup": {**TEACHING, "max_updates": 6, "check_every": 6, "until_success": 0.0}}
 TWELVE: World = {"env.args": {"copies": 1}, "rollout.tasks": 8}  # of 12 tasks, so that they come again
@@ -154,6 +154,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "rollout.horizon.every": Matters(2, steps=3),
     "rollout.horizon.last": Matters(2),
     "rollout.rounds": Matters(3, {"rollout.group": 2}),
+    "rollout.spread_share": Matters(0.3),
     "rollout.branching": Matters(SPLIT["rollout.branching"]),
     "rollout.branching.initial": Matters(1),
     "rollout.branching.weight": Matters(9.0),
@@ -177,12 +178,18 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "curriculum=band.rate": Matters(0.1, {"curriculum=band": {"low": 0.4, "high": 0.7}}, steps=4),
     "curriculum=dump.window": Matters(1, {**MANY, "curriculum=dump": {"temperature": 0.03}}, steps=4),
     "curriculum=sec.temperature": Matters(50.0, {**MANY, "curriculum=sec": {"temperature": 0.01}}),
+    "curriculum=mopps.target": Matters(0.0, steps=3),
+    "curriculum=mopps.decay": Matters(0.1, steps=4),
     "curriculum=*.temperature": Matters(50.0),
     "curriculum=sec.rate": Matters(0.01, {"curriculum=sec": {"temperature": 0.02}}),
     "curriculum=spo_weights.exploration": Matters(9.0),
     "curriculum=spo_weights.rho": Matters(0.01, steps=3),
     "curriculum=*": Matters(world=TWELVE),
     # Rewards.
+    "credit.rewards=clip_delta": Matters({"part": "step"}, GIGPO),
+    "credit.rewards=clip_delta.part": Matters("outcome"),
+    "credit.rewards=clip_delta.eta": Matters(0.5),
+    "credit.rewards=clip_delta.delta": Matters(False, {"credit.rewards=clip_delta": {"eta": 0.5}}),
     "credit.rewards=gated": Matters({"gates": [{"part": "outcome", "threshold": 0.5}]}),
     "credit.rewards=gated.gates": Matters([{"part": "step", "threshold": 0.1}]),
     "credit.rewards=gated.gates[].part": Matters([{**GATE, "part": "step"}], first=[GATE]),
@@ -195,6 +202,9 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.rewards=invalid_penalty": Matters(world={"model.path": TAGGED, **TAGS}),
     "credit.rewards=invalid_penalty.coef": Matters(0.7),
     "credit.rewards=invalid_penalty.flag": Matters("understood"),
+    "credit.rewards=opsd": Matters(world=GIGPO),
+    "credit.rewards=opsd.over": Matters("reply"),
+    "credit.rewards=opsd.weight": Matters(3.0),
     "credit.rewards=overlong": Matters({"max_tokens": 8, "buffer": 5}),
     "credit.rewards=overlong.max_tokens": Matters(10),
     "credit.rewards=overlong.buffer": Matters(2),
@@ -208,7 +218,9 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.rewards=spa.form": Matters("released", needs={"progress": None}),
     "credit.rewards=spa.alpha": Matters(9.0),
     "credit.rewards=spa.beta": Matters(0.1),
-    "credit.rewards=spa.completeness": Matters("residual_to_last"),
+    "credit.rewards=spa.wage": Matters("by_turn"),
+    "credit.rewards=spa.span": Matters(4.0),
+    "credit.rewards=spa.completeness": Matters("none"),
     "credit.rewards=tiers": Matters(),
     "credit.rewards=tiers.tiers": Matters([[0.5, 0.9], [1.0, 1.0]]),
     "credit.rewards=tiers.alpha": Matters(0.9),
@@ -219,7 +231,9 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.advantage=*gae.gamma": Matters(0.5),
     "credit.advantage=*gae.lam": Matters(0.3),
     "credit.advantage=*gae.bootstrap": Matters(True),
-    "credit.advantage=bilevel_gae.gamma_turn": Matters(0.3),
+    "credit.advantage=dual_gae.lam_turn": Matters(0.1),
+    "credit.advantage=dual_gae.critic_lam": Matters(0.2),
+    "credit.advantage=*_gae.gamma_turn": Matters(0.3),
     "credit.advantage=turn_gae.value_at": Matters("last"),
     "credit.advantage=*gae": Matters(needs=CRITIC),
     "credit.advantage=hgpo.stats_over": Matters("rows", {"credit.advantage=hgpo": {"episodes": True}}),
@@ -275,6 +289,9 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.advantage=igpo.baseline": Matters("turn"),
     "credit.advantage=loop.threshold": Matters(0.3),
     "credit.advantage=mt_grpo.outcome": Matters("step"),
+    "credit.advantage=psr_nsr.learns": Matters("negative"),
+    "credit.advantage=psr_nsr.weight": Matters(1.0),
+    "credit.advantage=psr_nsr.goal": Matters(9.0),
     "credit.advantage=*.gamma": Matters(0.3),
     "credit.advantage=spo.forgetting": Matters("steady", steps=3),
     "credit.advantage=spo.half": Matters(9.0, {"credit.advantage=spo": {"rho_min": 0.01}}, steps=3),
@@ -289,6 +306,9 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.advantage=stratified": Matters({"stratum": "turns"}),
     "credit.advantage=*": Matters(),
     "credit.truncated": Matters("left_out"),
+    "credit.modulation=agentopsd.mix": Matters(1.0),
+    "credit.modulation=agentopsd.band": Matters(0.9),
+    "credit.modulation=agentopsd.decay": Matters(0.0),
     "credit.modulation=empg.k": Matters(5.0),
     "credit.modulation=empg.k_f": Matters(5.0),
     "credit.modulation=empg.zeta": Matters(0.9),
@@ -379,13 +399,24 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "value.clip": Matters(0.01, {"learner.epochs": 3}),
     "value.into_policy": Matters(9.0),
     "value.body": Matters("own", {"value": {"lr": UNSET, "clip": UNSET}}),
+    "value.pretraining": Matters({"episodes": 8, "passes": 1}),
+    "value.pretraining.episodes": Matters(16),
+    "value.pretraining.passes": Matters(3),
     "value.own.lr": Matters(1e-3, OWN_CRITIC),
     "value.own.hidden": Matters(8, OWN_CRITIC),
     "value.own.clip": Matters(0.01, {**OWN_CRITIC, "learner.epochs": 3}),
-    "progress": Matters({"lr": 0.1}, {**GIGPO, "credit.rewards=spa": {}}, first={"fit": "least_squares"}),
+    "progress": Matters(
+        {"lr": 0.1, "trust": "full"},
+        {**GIGPO, "credit.rewards=spa": {}},
+        first={"fit": "least_squares", "trust": "full"},
+    ),
     "progress.fit": Matters("gradient", {"progress": {"lr": UNSET}}, first="least_squares"),
     "progress.lr": Matters(1e-3),
     "progress.body": Matters("own", {"progress": {"lr": UNSET}}, needs={"progress": {"exploration": EXPLORES}}),
+    "progress.trust": Matters("explained"),
+    "progress.least_explained": Matters(0.999, {"progress": {"trust": "explained"}}),
+    "progress.exploration.target": Matters("sum", EXPLORING),
+    "progress.exploration.unexplained": Unchanged("stop", why="it ends a run, or nothing"),
     "progress.exploration.episodes": Matters(32, EXPLORING),
     "progress.exploration.held_out": Matters(0.5, EXPLORING),
     "progress.exploration.trains": Matters("layers", EXPLORING),
@@ -401,6 +432,10 @@ OPTIONS: dict[str, Matters | Unchanged] = {
         {}, {**ALL, "credit.advantage=spo": {"low": -3.0, "high": 3.0}}, why="without an entry it has its defaults"
     ),
     "columns=drift.most_tokens": Matters(5, steps=3),
+    "columns=teacher": Unchanged(
+        {}, {**GIGPO, "credit.rewards=opsd": {"weight": 3.0}}, why="without an entry it has its defaults"
+    ),
+    "columns=teacher.advice": Matters("answer"),
     "columns=tool_calls": Unchanged(
         {},
         {"model.path": CALLING, **CALLS, "credit.advantage=stratified": {"stratum": "tool_calls"}},
@@ -409,6 +444,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "columns=tool_calls.tools": Matters(["red"]),
     "columns=*": Unchanged(why="it has no options, and is there where a stage needs it"),
     # The run.
+    "tasks": Unchanged(why="of which tasks are drawn; tests/manyturn/test_task_choice.py holds it"),
     "evaluation.*": Unchanged(why=RECORD),
     "stopping.no_signal": Unchanged(why="of when a run ends; test_no_signal.py holds it"),
     "loggers=csv": Unchanged({}, why=RECORD),

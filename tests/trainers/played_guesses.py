@@ -10,6 +10,7 @@ from short_runs import figures
 from manyturn.agents.engine.engine import Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
+from manyturn.agents.play.advised import Advice, Advised
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode
@@ -28,17 +29,22 @@ def guess_model(config: AgentConfig) -> LanguageModel:
     return build_tiny(texts, 0, 512, torch.device("cpu"), width=16, layers=2, heads=2)
 
 
-def played(language: LanguageModel, config: AgentConfig, workers: int = 0, max_turns: int = 9) -> list[Episode]:
+def played(
+    language: LanguageModel, config: AgentConfig, workers: int = 0, max_turns: int = 9, advice: Advice | None = None
+) -> list[Episode]:
     """One episode of each of three tasks."""
-    return asyncio.run(_played(language, config, open_seats(EIGHT, limit=4, workers=workers), max_turns))
+    return asyncio.run(_played(language, config, open_seats(EIGHT, limit=4, workers=workers), max_turns, advice))
 
 
-async def _played(language: LanguageModel, config: AgentConfig, seats: Seats, max_turns: int) -> list[Episode]:
+async def _played(
+    language: LanguageModel, config: AgentConfig, seats: Seats, max_turns: int, advice: Advice | None
+) -> list[Episode]:
     engine = TransformersEngine(language.model, language.template.end_ids)
     agent = Agent(config, language.template, engine, Sampling(max_tokens=12))
     plan = [(task, EpisodeKey(0, "train/1", task.id, 0)) for task in seats.tasks("train")[:3]]
     async with seats:
-        return await gather(seats, agent, plan, max_turns=max_turns)
+        policy = agent if advice is None else Advised(agent, advice)
+        return await gather(seats, policy, plan, max_turns=max_turns)
 
 
 def short_guesses(**changes: object) -> RunConfig:

@@ -7,7 +7,7 @@ from option_table import COARSE
 from training_options import laid
 from two_steps import CALLING, CALLS, TAGGED, TAGS, WORLD
 
-from manyturn.envs.contract.registry import Registry
+from manyturn.envs.contract.options.registry import Registry
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.credit.stages import ADVANTAGES
@@ -15,7 +15,7 @@ from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.recipe.config import parts_as_tables
 
 REGULARISERS = ("kl", "entropy", "epo", "correction", "reject")
-ROLLOUT = ("horizon", "branching", "rounds")
+ROLLOUT = ("horizon", "branching", "rounds", "spread_share")
 RARELY = {
     "low",
     "high",
@@ -31,13 +31,19 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "icepop": COARSE,
     "scaling-inter": {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}},
     "arpo": {"rollout.branching": {"initial": 2}},
+    "verlog": {"value": {"pretraining": {"episodes": 16, "passes": 1}}, "objective": {"kl": {"coef": 0.1}}},
     "aepo-arbitrary": {"rollout.tempering": {"target": 9.0}},
     "bpo": {"rollout.branching": {"initial": 2}},
     "dapo": {"credit.rewards=overlong": {"buffer_share": 1.0}, "rollout.group": 2, "rollout.tasks": 8},
     "spo": {**SPREAD, "credit.advantage=spo": {"low": -3.0, "high": 3.0}},
     "reinforce-pp-baseline": {"objective.kl": {"coef": 0.1}},  # theirs is too small for two steps to show it
     "difficulty-filter": SPREAD,
-    **{name: {"progress": {"exploration": {"episodes": 16, "passes": 2}}} for name in ("spa", "gigpo-spa-epo-gra")},
+    "mopps": SPREAD,
+    **{
+        name: {"progress": {"trust": "full", "exploration": {"episodes": 16, "passes": 2}}}
+        for name in ("spa", "gigpo-spa-epo-gra")
+    },
+    "spa-alongside": {"progress": {"trust": "full"}},
     "stratified-search": {"model.path": CALLING, **CALLS, "columns=tool_calls": {"tools": ["red"]}},
 }
 
@@ -111,7 +117,7 @@ def _with_another_advantage(recipe: dict[str, Any]) -> dict[str, Any]:
     name, credit = recipe["credit"]["advantage"]["name"], recipe["credit"]
     if any(_name(stage) == "spa" for stage in credit.get("rewards", ())):
         return {"credit": {**credit, "advantage": "mt_grpo"}}
-    if name == "reinforce_pp":
+    if name in ("reinforce_pp", "dual_gae"):
         return {"credit": {**credit, "advantage": "gae"}, "value": {}}
     return {"credit": {**credit, "advantage": "rloo" if name == "grpo" else "grpo"}}
 

@@ -38,6 +38,40 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"rollout": {"group": 4}},
     ),
     (
+        {
+            "credit": {"advantage": "gae", "rewards": ["spa"]},
+            "value": {"pretraining": {}},
+            "progress": {"body": "own"},
+        },
+        "value.pretraining learns what an estimator pays, .* leave value.pretraining out",
+        {"progress": {"body": "policy"}},
+    ),
+    (
+        {"credit.advantage": "gae", "value": {"pretraining": {"episodes": 4}}},
+        r"value\.pretraining\.episodes = 4 are less than a group of 8: give 8 or more",
+        {"value": {"pretraining": {"episodes": 8}}},
+    ),
+    (
+        {"rollout": {"tasks": 1, "spread_share": 0.5}},
+        r"rollout\.spread_share = 0\.5 ranks a step's groups .*: raise rollout\.tasks and rollout\.group",
+        {"rollout": {"tasks": 2, "spread_share": 0.5}},
+    ),
+    (
+        {"credit.advantage": "grpo", "credit.rewards": ["opsd"]},
+        "grpo compares full returns, where opsd pays turns: take .*, or the modulation agentopsd",
+        {"credit.advantage": "gigpo"},
+    ),
+    (
+        {"credit.modulation": ["agentopsd"], "roles": {"a": "one", "b": "other"}},
+        "asks a teacher of one policy in one role, and here there are several: leave that stage out",
+        {"roles": {}},
+    ),
+    (
+        {"credit.modulation": ["agentopsd"], "rollout": {"group": 4, "branching": {"initial": 2}}},
+        "asks a teacher about what the policy draws, and rollout.branching .*: leave one of them out",
+        {"rollout": {"group": 4, "branching": None}},
+    ),
+    (
         {"credit.advantage": "gae", "value": {}, "credit.modulation": ["empg"]},
         "empg weighs turns, but gae gives credit to tokens: take an advantage of turns .*, turn_gae.* out",
         {"credit.advantage": "turn_gae"},
@@ -275,6 +309,11 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"credit.rewards": ["spa"], "progress": {"body": "own", "exploration": {"episodes": 8}}, "rollout.group": 8},
         r"progress\.exploration\.episodes = 8 are of one task in groups of 8, .*: give 16 or more",
         {"progress": {"body": "own", "exploration": {"episodes": 16}}},
+    ),
+    (
+        {"credit.rewards": [{"name": "spa", "completeness": "none"}], "progress": {}},
+        r"pays only what the estimator predicts, which progress\.trust = 'explained' may weigh by 0: set",
+        {"progress": {"trust": "full"}},
     ),
     (
         {"rollout.horizon": {"first": 4, "by": 2, "every": 10, "last": 12}, "steps": 10},

@@ -39,18 +39,12 @@ FLOORS: dict[str, Any] = {
 GAIN = 0.05  # success, which the lower end of the interval of a recipe's gain is above
 # One update a step is slower; the horizon has to grow, which it does behind the 20th step; and some learn sooner.
 STEPS = {"rloo": 16, "opo": 16, "scaling-inter": 21, "gigpo-spa-epo-gra": 8, "spa": 18, "igpo": 6}
-# SPA's authors pay 0.5 for each turn that was understood: here six such turns of a failure earn 3, as much as a success
-# of the longer tasks, and more than one of the shorter ones. The recipe says so; the test pays less.
-WAGES = {"spa": 0.1}
 
 
 def of_recipe(name: str, world: str = "Floors") -> RunConfig:
     """The method's run in this world, or in another one of its file."""
     env = {"id": f"{Path(__file__).with_name('floors.py')}:{world}"}
-    recipe = load_recipe(name)
-    if name in WAGES:
-        recipe["credit"]["rewards"][0]["beta"] = WAGES[name]
-    return configure(stacked([FLOORS, recipe]), {"env": env, "steps": STEPS.get(name, FLOORS["steps"])})
+    return configure(stacked([FLOORS, load_recipe(name)]), {"env": env, "steps": STEPS.get(name, FLOORS["steps"])})
 
 
 async def plant(config: RunConfig, source: Path, folder: Path) -> None:

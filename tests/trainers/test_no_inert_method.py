@@ -63,6 +63,7 @@ def parameters(kind: type[Matters | Unchanged], often: tuple[str, ...]) -> list[
     ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("option", parameters(Matters, OFTEN))
 def test_weights_differ(option, trainings):
     first, second = (trainings.run(recipe) for recipe in pair(option))

@@ -84,6 +84,7 @@ def ran(forked: Forking, folder: Path, *files: str) -> str:
     return done.stdout
 
 
+@pytest.mark.deep
 def test_groups_of_equal_scores_pass_and_missing_files_are_skipped_for_one_reason(tmp_path, forked):
     multirow = flat_multirow()
     largest = max(np.abs(case["expected"]["advantages"]).max() for case in multirow)

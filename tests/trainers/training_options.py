@@ -7,8 +7,8 @@ and ``credit.advantage=gigpo.similarity`` an option of what was chosen; ``gates[
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.option_places import Place, places
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options.option_paths import OptionPath, option_paths
+from manyturn.envs.contract.options.options import Options
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import RunConfig
 
@@ -39,7 +39,7 @@ def training_options() -> list[Option]:
 
 
 def _inside(kind: type[Options], path: str, above: tuple[str, ...], seen: set[type]) -> Iterator[Option]:
-    for place in (place for place in places(kind) if "." not in place.name and place.name != "name"):
+    for place in (place for place in option_paths(kind) if "." not in place.name and place.name != "name"):
         name = f"{path}{place.name}"
         if place.parts is not None:
             yield from _choices(place, name, above, seen)
@@ -55,7 +55,7 @@ def _inside(kind: type[Options], path: str, above: tuple[str, ...], seen: set[ty
                 yield from _inside(place.section, inside, above if always else (*above, name), seen)
 
 
-def _choices(place: Place, name: str, above: tuple[str, ...], seen: set[type]) -> Iterator[Option]:
+def _choices(place: OptionPath, name: str, above: tuple[str, ...], seen: set[type]) -> Iterator[Option]:
     registry: Any = place.parts
     known = [key for key in registry.names() if registry.entry(key).function.__module__.startswith(OWN)]
     for key in sorted(known, key=lambda key: (key != "clip", key)):

@@ -6,6 +6,7 @@ from typing import Any
 GUESS = "manyturn/GuessNumber-v0"  # tells answer and progress, and lists that it pays no part but the outcome
 DOORS = f"{Path(__file__).parent / 'doors.py'}:Doors"  # tells progress, and lists nothing; 85 tasks of one kind
 CALENDAR = f"{Path(__file__).parent / 'appointments.py'}:Calendar"  # tells nothing
+DEAD_ENDS = f"{Path(__file__).parent / 'run/step/dead_ends.py'}:DeadEnds"  # has no expert
 TURN_GATE = {"name": "gated", "gates": [{"threshold": 0.5}, {"part": "turn", "threshold": -1.0}]}
 TURN_WEIGHT = {"name": "part_weights", "weights": {"turn": 2.0}}
 UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
@@ -15,13 +16,27 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": GUESS},
     ),
     (
+        {"env.id": DEAD_ENDS, "credit.modulation": ["agentopsd"]},
+        r"agentopsd needs the column 'teacher', which .*DeadEnds has no expert: .*advice = \"answer\"",
+        {"env.id": GUESS},
+    ),
+    (
+        {
+            "env.id": DOORS,
+            "credit": {"advantage": "gigpo", "rewards": ["opsd"]},
+            "columns": [{"name": "teacher", "advice": "answer"}],
+        },
+        r"opsd needs the column 'teacher', which .*Doors has no answer: override answer\(\) .*advice = \"expert\"",
+        {"columns": [{"name": "teacher"}]},
+    ),
+    (
         {"env.id": CALENDAR, "credit.rewards": ["tiers"]},
-        r"tiers needs the column 'progress', which .*appointments.py:Calendar does not provide: override progress\(\)",
+        r"tiers needs progress\(\), which .*appointments.py:Calendar does not provide: override progress\(\)",
         {"env.id": GUESS},
     ),
     (
         {"env.id": CALENDAR, "credit.advantage": {"name": "stratified", "stratum": "progress"}},
-        "stratified needs the column 'progress'",
+        r"stratified needs progress\(\)",
         {"env.id": GUESS},
     ),
     (
@@ -56,7 +71,7 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"env.id": DOORS, "curriculum": "band", "rollout.tasks": 90},
-        r"curriculum band has no effect: a step plays 90 tasks, and the training split has 86: lower rollout\.tasks",
+        r"curriculum band has no effect: a step plays 90 tasks, and there are 86 training tasks: lower rollout\.tasks",
         {"rollout.tasks": 80},
     ),
     (

@@ -16,7 +16,7 @@ from manyturn.agents.play.episode import ContextFull
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.noise import Noise
@@ -74,7 +74,11 @@ class AgentAuditPlayer:
         episodes = [self._entered(member, turns, table) for member, (turns, _, _) in enumerate(members)]
         self._past[task.id] = [past for _, past, _ in members]
         ended = zip(episodes, (answer for _, _, answer in members), strict=True)
-        played = [GroupEpisode(one, not end.terminated, end.success, end.observation) for one, end in ended]
+        named = [past.answers[0].answer is not None for past in self._past[task.id]]
+        played = [
+            GroupEpisode(one, not end.terminated, end.success, end.observation, names_answer)
+            for (one, end), names_answer in zip(ended, named, strict=True)
+        ]
         return PlayedTask(task.id, played, table.starts)
 
     def continued(self, task: Task, wishes: Sequence[Wish]) -> list[Continued]:

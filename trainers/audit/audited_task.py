@@ -5,7 +5,12 @@ Columns that methods need come from the audit itself:
 - value: what a perfect critic would say, the mean of continuations that are no part of the truth;
 - contribution: reward plus that critic's value after the turn, minus that before it;
 - entropy: of the policy's actions in the situation, as its continuations began;
-- progress: what the environment reports; action: a number for each action's text.
+- progress: what the environment reports; action: a number for each action's text;
+- teacher: what a policy that knows it will succeed thinks of the action, against what this one thinks, which by Bayes's
+  rule is the logarithm of the chance of success after it over that before it; a chance is the critic's value as a share
+  of the range of all returns;
+- belief and prior, where the environment names a true answer: the chance of success after a turn, and at first;
+- drift: 0, for the policy stands still.
 
 Methods that compare siblings get branches of every turn, which are continuations of the critic: each repeats the turns
 before, and what it drew from there on counts as one turn.
@@ -36,7 +41,10 @@ ANCHORS: Mapping[str, Callable[[GroupEpisode], list[str]]] = {
 }
 """Kind -> the situations of an episode by it: the observation's text; all that was seen and done; the environment's
 own anchor and the turn's number."""
-OF_CRITIC = frozenset({"value", "contribution", BRANCHES})
+OF_CRITIC = frozenset({"value", "contribution", "teacher", "belief", BRANCHES})
+
+
+_SURE = 0.01
 
 
 def audited_tasks(
@@ -51,17 +59,25 @@ def audited_tasks(
     reach = reach_of(played)
     parts = list(dict.fromkeys(name for task in played for turn in task.turns for name in turn.parts))
     actions = {action: n for n, action in enumerate(dict.fromkeys(t.action for task in played for t in task.turns))}
+    returns = [total for task in played for start in task.starts for total in start.critic]
+    ends = (min(returns), max(returns)) if returns else (0.0, 0.0)
     return [
-        replace(_audited(task, reach, parts, anchors, actions), branches=_branches(task, siblings)) for task in played
+        replace(_audited(task, reach, parts, anchors, actions, ends), branches=_branches(task, siblings))
+        for task in played
     ]
 
 
 def _audited(
-    played: PlayedTask, reach: float, parts: Sequence[str], anchors: Sequence[str], actions: Mapping[str, int]
+    played: PlayedTask,
+    reach: float,
+    parts: Sequence[str],
+    anchors: Sequence[str],
+    actions: Mapping[str, int],
+    ends: tuple[float, float],
 ) -> AuditedTask:
     turns = played.turns
     return AuditedTask(
-        rollouts=[_rollout(played, episode, parts, actions) for episode in played.episodes],
+        rollouts=[_rollout(played, episode, parts, actions, ends) for episode in played.episodes],
         effects=effects_of(played, reach),
         starts_K=np.array([turn.start for turn in turns]),
         choices=FirstActions(
@@ -74,15 +90,29 @@ def _audited(
     )
 
 
-def _rollout(played: PlayedTask, episode: GroupEpisode, parts: Sequence[str], actions: Mapping[str, int]) -> Rollout:
+def _rollout(
+    played: PlayedTask,
+    episode: GroupEpisode,
+    parts: Sequence[str],
+    actions: Mapping[str, int],
+    ends: tuple[float, float],
+) -> Rollout:
     turns = episode.turns
     columns: dict[str, list[float]] = {"action": [float(actions[turn.action]) for turn in turns]}
+    columns["drift"] = [0.0] * len(turns)
     token_columns = dict[str, list[list[float]]]()
     if all(turn.progress is not None for turn in played.turns):
         columns["progress"] = [float(turn.progress or 0.0) for turn in turns]
     if any(start.critic for start in played.starts):
-        columns["contribution"] = [_contribution(played, turns, k) for k in range(len(turns))]
+        pairs = zip(_after(played, turns), _before(played, turns), strict=True)
+        columns["contribution"] = [after - before for after, before in pairs]
         token_columns["value"] = [[_value(played, turn.start)] * turn.tokens for turn in turns]
+        after = _after(played, turns)
+        before, later = ([_chance(value, ends) for value in values] for values in (_before(played, turns), after))
+        gaps = [math.log(q) - math.log(p) for q, p in zip(later, before, strict=True)]
+        token_columns["teacher"] = [[gap / turn.tokens] * turn.tokens for gap, turn in zip(gaps, turns, strict=True)]
+        if all(other.names_answer for other in played.episodes):
+            columns |= {"belief": [*later[:-1], math.nan], "prior": [before[0]] * len(turns)}
     token_columns["entropy"] = [[_entropy(played, turn.start)] * turn.tokens for turn in turns]
     return Rollout(
         group=played.task,
@@ -122,10 +152,21 @@ def _value(played: PlayedTask, start: int) -> float:
     return math.fsum(played.starts[start].critic) / len(played.starts[start].critic)
 
 
-def _contribution(played: PlayedTask, turns: Sequence[GroupTurn], k: int) -> float:
-    """Reward and value after a turn, minus the value before it, as the critic sees them."""
-    later = _value(played, turns[k + 1].start) if k + 1 < len(turns) else 0.0
-    return turns[k].reward + later - _value(played, turns[k].start)
+def _before(played: PlayedTask, turns: Sequence[GroupTurn]) -> list[float]:
+    """The critic's value before each turn."""
+    return [_value(played, turn.start) for turn in turns]
+
+
+def _after(played: PlayedTask, turns: Sequence[GroupTurn]) -> list[float]:
+    """Each turn's reward and the critic's value after it."""
+    later = [*_before(played, turns)[1:], 0.0]
+    return [turn.reward + value for turn, value in zip(turns, later, strict=True)]
+
+
+def _chance(value: float, ends: tuple[float, float]) -> float:
+    """A value as a share of the range of returns, off 0 and 1 by as much as a critic's few continuations tell."""
+    low, high = ends
+    return min(1 - _SURE, max(_SURE, (value - low) / (high - low))) if high > low else 0.5
 
 
 def _entropy(played: PlayedTask, start: int) -> float:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options.options import Options
 
 
 class AuditConfig(Options):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.contract.keys import digest
 from manyturn.trainers.audit.played import PlayedTask
 

@@ -41,12 +41,17 @@ class GroupTurn:
 
 @dataclass(frozen=True)
 class GroupEpisode:
-    """One episode of a group."""
+    """One episode of a group.
+
+    Attributes:
+        names_answer: whether the environment named the task's true answer.
+    """
 
     turns: Sequence[GroupTurn]
     truncated: bool
     success: bool | None
     last: str
+    names_answer: bool = False
 
 
 @dataclass

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.moves import Moves
@@ -101,6 +101,7 @@ class MovesPlayer:
         world = self._world
         noise = Noise(EpisodeKey(self._config.seed, GROUP, task.id, member), world.max_turns)
         answer = world.begin(task, self._reset_seed(task))
+        names_answer = answer.answer is not None
         start, turns = table.number(_situation(world, answer, 0)), list[GroupTurn]()
         while not answer.ended and len(turns) < world.max_turns:
             action = self._moves.act(world, answer.observation, answer.admissible, noise, len(turns))
@@ -112,7 +113,7 @@ class MovesPlayer:
             turn = played_turn(answer, action, after, counted)
             turns.append(replace(turn, start=start, after=forced, forced=by_chance))
             answer, start = after, follows
-        return GroupEpisode(turns, not answer.terminated, answer.success, answer.observation)
+        return GroupEpisode(turns, not answer.terminated, answer.success, answer.observation, names_answer)
 
     def _continue(self, task: Task, seed: int, wish: Wish) -> Continued:
         situation, world, moves = wish.situation, self._world, self._moves

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.played import PlayedTask
 from manyturn.trainers.audit.player import CRITIC, TRUTH, AuditPlayer, Wish

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv, Unsupported
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
+from manyturn.envs.contract.env.turn import OUTCOME
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvHandle
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.noise import is_drawn

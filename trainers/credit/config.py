@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ValidationInfo, field_validator, model_validator
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import UNFINISHED, Options
-from manyturn.envs.contract.role_parts import own_parts
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.roles import own_parts
+from manyturn.envs.contract.env.turn import OUTCOME
+from manyturn.envs.contract.options.options import UNFINISHED, Options
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, StageConfig
 
 

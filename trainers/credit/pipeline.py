@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.credit.batch.turn_batch import BoolE, BoolK, FloatK, FloatT, TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.groups.group_statistics import group_statistics
@@ -91,7 +91,7 @@ def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None)
 
 def _kept(batch: TurnBatch, result: Advantage, config: CreditConfig) -> tuple[BoolE, dict[str, float]]:
     """The episodes that are learnt from, and the share left out where the options leave out any."""
-    kept_E = np.full(len(batch.truncated_E), True) if result.kept_E is None else result.kept_E
+    kept_E = np.ones(len(batch.truncated_E), bool) if result.kept_E is None else result.kept_E
     if kept_E.shape != batch.truncated_E.shape:
         raise ValueError(f"{config.advantage.name} returned kept_E of shape {kept_E.shape}, not one for each episode")
     if config.truncated == "left_out":

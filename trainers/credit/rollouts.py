@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manyturn.envs.contract.registry import Memory
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.turn import OUTCOME
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import Credit, credit

@@ -15,9 +15,9 @@ A function is registered next to its configuration, as ``registry.py`` says. The
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
-from manyturn.envs.contract.registry import Named, Registry
+from manyturn.envs.contract.options.registry import Named, Registry
 from manyturn.trainers.credit.batch.turn_batch import BoolE, FloatK, FloatT, TurnBatch
 
 
@@ -48,6 +48,11 @@ class StageConfig(Named):
     def turn_discount(self) -> float | None:
         """The discount of the returns that an advantage compares over turns in one situation; None if it does not."""
         return None
+
+    def of_returns(self) -> Self:
+        """The same advantage with a critic's targets that are returns, and hold a value of its own only at the end
+        of a truncated episode that ``bootstrap`` carries on."""
+        return self
 
     def refuse_advantage(self, advantage: "StageConfig") -> str | None:
         """The reason why a reward stage cannot be used with an advantage; None if it can."""

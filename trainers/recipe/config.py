@@ -1,13 +1,14 @@
 """The configuration of a run: one frozen model, a section for each part, read from TOML and the command line."""
 
 import difflib
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import tomli_w
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from manyturn.agents.engine.engine import Sampling
 from manyturn.agents.engine.engine_config import ENGINES
@@ -16,11 +17,14 @@ from manyturn.agents.model.model_config import MODELS
 from manyturn.agents.model.models.tiny import TinyModel
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.scripted import SCRIPTS
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.layers import overlay
-from manyturn.envs.contract.option_places import places
-from manyturn.envs.contract.options import UNFINISHED, ConfigError, OnlyWith, Options, one_line
-from manyturn.envs.contract.refusals import refuse_idle, refuse_unfit
+from manyturn.agents.records.task_words import named_tasks
+from manyturn.envs.contract.env.error_location import OF_A_FILE
+from manyturn.envs.contract.options.option_paths import option_paths
+from manyturn.envs.contract.options.options import UNFINISHED, ConfigError, OnlyWith, Options, one_line
+from manyturn.envs.contract.options.overlay import overlay
+from manyturn.envs.contract.options.refusals import refuse_idle, refuse_unfit
+from manyturn.envs.contract.options.registry import Named
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.envs.hosting.local.resource_use import WorkerLimits
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig
@@ -166,6 +170,9 @@ class RunConfig(Options):
     placement: PlacementConfig = PlacementConfig()
     """In which processes episodes are played and tokens drawn: here, or at hosts and samplers elsewhere."""
     rollout: RolloutConfig = RolloutConfig()
+    tasks: tuple[str, ...] | None = None
+    """Training tasks: ids, @FILE of ids, failed:FOLDER for those at which the policy of an evaluation failed, or
+    tag=NAME. Unset: all of the split train."""
     curriculum: Annotated[Any, CURRICULA.field] = UniformConfig()
     """Which tasks a step plays."""
     credit: CreditConfig = CreditConfig(advantage=GigpoConfig())
@@ -199,6 +206,11 @@ class RunConfig(Options):
     """Steps between two checkpoints."""
     keep_checkpoints: int = Field(default=2, ge=1)
     """How many checkpoints stay on disk, the newest ones; the end of a warm-up stays besides."""
+
+    @field_validator("tasks", mode="before")
+    @classmethod
+    def _one_task(cls, value: Any) -> Any:
+        return (str(value),) if isinstance(value, str | int) else value
 
     @model_validator(mode="after")
     def _defaults_fit_the_model(self) -> Self:
@@ -255,7 +267,7 @@ class RunConfig(Options):
 
 
 CHOICES = {"env": "id"} | {
-    place.name: "name" for place in places(RunConfig) if place.parts is not None and not place.many
+    place.name: "name" for place in option_paths(RunConfig) if place.parts is not None and not place.many
 }
 """Places where a text alone chooses, such as agent.context, and the entry that it stands for."""
 
@@ -329,14 +341,32 @@ def to_toml(config: RunConfig) -> str:
     return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
 
 
+def part_origins(config: BaseModel) -> dict[str, str]:
+    """Names of the parts that were registered outside of this project -> the module, or the file of a script."""
+    origins = dict[str, str]()
+    for _, value in config:
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, BaseModel):
+                origins |= part_origins(part)
+            if isinstance(part, Named) and not (module := type(part).__module__).startswith("manyturn."):
+                file = getattr(sys.modules.get(module), "__file__", None)
+                is_script = module == "__main__" or module.startswith(OF_A_FILE)
+                origins[part.name] = Path(file).name if file and is_script else module.partition(".")[0]
+    return origins
+
+
 def located(config: RunConfig) -> RunConfig:
-    """The configuration with absolute paths, so that a run can be resumed and evaluated from another folder."""
+    """The configuration with absolute paths, so that a run can be resumed and evaluated from another folder.
+
+    Ids take the place of the files and folders that name tasks: these may change. Raises TaskChoiceError.
+    """
     env = config.env.model_copy(update={"id": _absolute(config.env.id)})
     warmup = config.warmup
     for name in ("from_run", "trajectories"):
         if (place := getattr(warmup, name)) is not None:
             warmup = warmup.model_copy(update={name: str(Path(place).resolve())})
-    return config.model_copy(update={"env": env, "model": config.model.located(), "warmup": warmup})
+    tasks = None if config.tasks is None else named_tasks(config.tasks)
+    return config.model_copy(update={"env": env, "model": config.model.located(), "warmup": warmup, "tasks": tasks})
 
 
 def _absolute(env: str) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.registry import Registry
+from manyturn.envs.contract.options.registry import Registry
 
 
 class Logger:
@@ -45,7 +45,7 @@ class Logger:
         """The run is complete; ``summary`` is what ``summary.json`` says."""
 
     def close(self) -> None:
-        """The process is done with the run, complete or not."""
+        """The process is done with the run, complete or not. Not called where the run did not begin."""
 
 
 LOGGERS: Registry[Logger] = Registry("logger", "manyturn.trainers.record.trackers.loggers")

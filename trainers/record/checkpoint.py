@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from manyturn.agents.model.shard_files import WrittenShards, read_shards
-from manyturn.envs.contract.durable import clear_leftovers, sync
+from manyturn.envs.contract.atomic_files import clear_leftovers, sync
 
 MANIFEST = "manifest.json"
 WARMED_UP = "step_000000"  # the end of the warm-up

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.options import UNFINISHED, ConfigError
+from manyturn.envs.contract.options.options import UNFINISHED, ConfigError
 from manyturn.trainers.recipe.changes import changes, shown
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.checkpoint import read_state

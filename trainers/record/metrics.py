@@ -8,7 +8,7 @@ came to. A plugin gives its own figures a meaning with ``define``.
 from collections.abc import Callable
 from typing import Any
 
-from manyturn.envs.contract.role_parts import PARTS
+from manyturn.envs.contract.env.roles import PARTS
 
 Log = Callable[[dict[str, Any]], None]  # receives each line as it is written
 
@@ -16,8 +16,9 @@ METRICS: dict[str, str] = {
     # --- where we are
     "step": "Reinforcement-learning step, from 1. Step 0 is the warmed-up policy.",
     "phase": "'demonstrations' once they are there, 'imitation' for the first update of the warm-up, 'warmup' for a "
-    "measurement during it, 'exploration' for what is played before the first step so that an estimator can learn from "
-    "it, 'estimator' for a pass of that, 'train' for a step, 'validation' for an evaluation.",
+    "measurement during it, 'exploration' for what is played before the first step so that an estimator or a critic "
+    "can learn from it, 'estimator' and 'critic' for a pass of that, 'train' for a step, 'validation' for an "
+    "evaluation.",
     "seconds": "Wall-clock seconds since this process began the run or resumed it.",
     "version": "Policy version: updates applied to the weights when the line was written.",
     # --- what the policy did
@@ -49,15 +50,19 @@ METRICS: dict[str, str] = {
     "belief_seconds": "IGPO: seconds of asking for those probabilities.",
     "tool_calls": "Mean number of an episode's tool calls that can be read, of those tools that [[columns]] names.",
     "drift": "SPO: mean |change of a token's log-probability| since their last visit, over turns of tasks seen before.",
+    "least_spread": "Least standard deviation of returns of the groups that rollout.spread_share keeps.",
     "rounds": "Rounds of play in the step.",
+    "env_changed": "What differs in the environment since the step before; only where --accept-env accepted it.",
     "no_signal": "Why the step taught nothing: every advantage or the gradient was 0; only in those steps.",
     "singleton_anchors": "Share of turns whose anchor group has no other member, so that step-level credit is 0.",
     "mean_anchor_size": "Mean number of turns in an anchor group.",
     "goal_reached": "Share of groups in which an episode reached the goal, so that GraphGPO has distances.",
     "deepest_compared": "Share of turns that HGPO compares at its greatest depth of shared history.",
     "actions_compared": "Share of turns in situations in which the group took more than one action.",
+    "successes": "Share of scorable episodes that psr_nsr takes for successes.",
     "compared_draws": "Share of drawn turns that have siblings: other draws from the same past.",
     "repeated_turns": "Share of turns that a branch repeats and another member drew.",
+    "teacher_gap": "Mean of what advice in the prompt adds to the log-probability of a reply token.",
     "drawn_entropy": "Mean entropy of the tokens drawn at the run's temperature, in nats.",
     "tempered_temperature": "Temperature that tempered members were drawn at.",
     "tempered_learnt": "Share of tempered episodes that are learnt from.",
@@ -99,15 +104,16 @@ METRICS: dict[str, str] = {
     "value_loss": "Loss of the critic: half the mean squared error, with PPO's clip.",
     "value_clip_fraction": "Share of tokens at which that clip was active.",
     "value_explained": "Share of the variance of the critic's targets that its values before the updates explain.",
-    "contribution_error": "SPA: mean over episodes of the distance between the outcome and the sum of what its turns "
-    "were credited with, before the last turn gets the rest.",
-    "estimate_error": "SPA, exploration: mean squared difference between an episode's outcome and its estimate, which "
-    "is the sum of its turns' contributions, on tasks that are held out.",
+    "contribution_error": "SPA: mean over episodes of the distance between the outcome and its estimate.",
+    "contribution_explained": "SPA: share of the variance of the step's outcomes that the estimate explains, which has "
+    "not learnt from them; where they are equal, that of the step before.",
+    "contribution_weight": "SPA: weight of the contributions: that share, 0 below progress.least_explained.",
+    "estimate_error": "SPA, exploration: mean squared difference between an episode's outcome and its estimate, on "
+    "tasks that are held out. The estimate is the outcome expected before the last reply, or the sum of contributions.",
     "estimate_explained": "SPA, exploration: share of the outcome's variance on held-out tasks that the estimate "
     "explains; at 0 or below, it has learnt nothing that holds for other tasks.",
-    "progress_loss": "SPA: mean squared difference between the sum of an episode's estimated contributions and its "
-    "outcome, in a step or a pass of the estimator's training; the share of the outcome's variance that it leaves is "
-    "what contributions do not account for yet.",
+    "progress_loss": "SPA: mean squared difference between an episode's outcome and its estimate in a step, or the "
+    "loss of a pass of the estimator's training.",
     # --- asynchronous order
     "staleness": "Mean over the step's episodes of how many steps lie between the weights that each began with and "
     "those that learn from it.",

@@ -1,6 +1,7 @@
 """A run's folder: configuration, metrics, episodes, checkpoints. One folder has one writer."""
 
 import contextlib
+import errno
 import fcntl
 import itertools
 import json
@@ -16,15 +17,17 @@ from numpy.typing import ArrayLike
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.records.episode_rows import write_episodes, write_turns
 from manyturn.agents.trajectories.token_files import SUFFIX, write_ledgers
-from manyturn.envs.contract.durable import clear_leftovers, replace_text
-from manyturn.envs.contract.options import ConfigError
-from manyturn.trainers.recipe.config import RunConfig, parse_config, read_toml, to_toml
+from manyturn.envs.contract.atomic_files import clear_leftovers, replace_text
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.trainers.recipe.config import RunConfig, parse_config, part_origins, read_toml, to_toml
 from manyturn.trainers.record.metrics import checked
 
-_EXPLORATION = ("exploration", "estimator")  # phases of metrics
+_EXPLORATION = ("exploration", "estimator", "critic")  # phases of metrics
 _TABLES = ("episodes", "turns")
 _LEDGERS = "ledgers"
+_ORIGIN = "# "  # begins the notes at the head of config.toml
 _FOLDERS = (*_TABLES, "journal", "checkpoints", ".")  # a folder comes after those in it
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})  # errors of a disk without space
 _UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 
 
@@ -65,9 +68,13 @@ class RunFolder:
     def __enter__(self) -> Self:
         if self._resume and not self.config_file.is_file():
             raise RunFolderError(no_run(self.path))
-        with self.writing():
+        try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = (self.path / "lock").open("w")
+        except OSError as error:
+            if error.errno in FULL:
+                raise DiskFull(self._cannot_write(error)) from error
+            raise RunFolderError(f"{self.path}: {error.strerror}: choose another folder") from error
         try:
             self._claim(self._lock)
             for name in _FOLDERS:
@@ -105,7 +112,8 @@ class RunFolder:
                 (self.path / name).rmdir()
 
     def write_config(self, config: RunConfig) -> None:
-        replace_text(self.config_file, to_toml(config))
+        notes = "".join(f"{_ORIGIN}{name} is registered by {where}\n" for name, where in part_origins(config).items())
+        replace_text(self.config_file, notes + to_toml(config))
 
     def read_config(self) -> RunConfig:
         return read_config(self.path)
@@ -242,9 +250,9 @@ class RunFolder:
         print(f"a checkpoint could not be written and is left out once: {error}", file=sys.stderr)
 
     def _cannot_write(self, why: object) -> str:
+        fix = "free some space" if not isinstance(why, OSError) or why.errno in FULL else "make it writable"
         return (
-            f"{self.path} cannot be written to ({why}): free some space, then continue with "
-            f"manyturn train --resume {self.path}"
+            f"{self.path} cannot be written to ({why}): {fix}, then continue with manyturn train --resume {self.path}"
         )
 
 
@@ -252,6 +260,12 @@ def step_tables(run: Path, step: int) -> tuple[Path, Path]:
     """The tables of the turns and the episodes of a step."""
     name = f"step_{step:06d}.parquet"
     return run / "turns" / name, run / "episodes" / name
+
+
+def newest_state(run: Path) -> dict[str, Any]:
+    """The plain values of a run's newest checkpoint, which nothing is continued from; empty without one."""
+    file = max(run.glob("checkpoints/step_*/state.json"), default=None)
+    return {} if file is None else json.loads(file.read_text(encoding="utf-8"))
 
 
 def step_ledgers(run: Path, step: int) -> Path:
@@ -270,7 +284,17 @@ def read_config(run: Path) -> RunConfig:
     try:
         return parse_config(read_toml(run / "config.toml"))
     except ConfigError as error:
-        raise ConfigError(f"{run}/config.toml: {error}") from None
+        raise ConfigError(f"{run}/config.toml: {error}{_origin_in(run / 'config.toml', str(error))}") from None
+
+
+def _origin_in(file: Path, error: str) -> str:
+    """The module that registered a part which is unknown now, by the notes in a run's configuration."""
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    for note in (line.removeprefix(_ORIGIN) for line in lines if line.startswith(_ORIGIN)):
+        name, _, where = note.partition(" is registered by ")
+        if f" {name!r};" in error:
+            return f". {name} was registered by {where}: make it a plugin, or install its package (docs/plugins.md)"
+    return ""
 
 
 def read_metrics(run: Path) -> list[dict[str, Any]]:

@@ -32,6 +32,9 @@ class State:
         config: the configuration that led here, as plain values.
         config_changes: edits of it that were accepted when the run was resumed: the step, and each entry's place with
             both values.
+        env_identity: of the environment that the next step is played in, as plain values.
+        env_changes: changes of the environment that were accepted when the run was resumed: the step, the identity
+            before, and what differs.
         notices: what the run has said besides its figures.
         batch_limits: most replies that the engine of each policy computes together, after memory ran out.
     """
@@ -55,6 +58,8 @@ class State:
     seconds: float = 0.0
     config: dict[str, Any] = field(default_factory=dict)
     config_changes: list[dict[str, Any]] = field(default_factory=list)
+    env_identity: dict[str, Any] = field(default_factory=dict)
+    env_changes: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     batch_limits: dict[str, int] = field(default_factory=dict)
 

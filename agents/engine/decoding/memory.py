@@ -13,7 +13,7 @@ from manyturn.agents.engine.device_memory import (
     training_bytes,
 )
 from manyturn.agents.engine.engine_config import EngineContext
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 
 _USUAL_CONTEXT = 2048  # tokens
 _SAYS = ("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory", "alloc_failed")

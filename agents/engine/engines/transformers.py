@@ -8,7 +8,7 @@ from pydantic import Field
 
 from manyturn.agents.engine.engine import Capabilities, Engine
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 
 class TransformersConfig(EngineConfig):

@@ -43,7 +43,7 @@ class VllmServerConfig(VllmOptions):
 
     name: Literal["vllm-server"] = "vllm-server"
     addresses: tuple[str, ...] = Field(min_length=1)
-    """Where the servers are, such as http://127.0.0.1:8000; several with commas between them."""
+    """Addresses of the servers, such as http://127.0.0.1:8000; several with commas between them."""
     folder: str | None = None
     """Folder that learner and servers share, for weights; unset: one for temporary files, of this machine."""
     timeout: float = Field(default=600.0, gt=0)

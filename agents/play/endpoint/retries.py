@@ -24,7 +24,7 @@ from manyturn.agents.play.endpoint.refusals import (
 )
 from manyturn.agents.play.endpoint.tokens import TokenCount, total
 from manyturn.agents.play.episode import ContextFull
-from manyturn.envs.users.http_post import NoAnswer, Response, TooSlow, Unreachable
+from manyturn.envs.users.endpoint.http_post import NoAnswer, Response, TooSlow, Unreachable
 
 _FIRST_ATTEMPTS = 4  # of the request that shows whether there is an endpoint
 _SILENCE = 30.0  # seconds between two lines about waiting, once the endpoint has answered

@@ -5,7 +5,7 @@ from typing import Literal
 
 from manyturn.agents.text.context import CONTEXTS, Context, Exchange, Memory
 from manyturn.agents.text.template import ChatTemplate
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.registry import Named
 
 
 class WholeConfig(Named):

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from manyturn.agents.text.context import CONTEXTS, Context, Exchange
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.registry import Named
 
 
 class WindowConfig(Named):

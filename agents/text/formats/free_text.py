@@ -3,7 +3,7 @@
 from typing import Literal
 
 from manyturn.agents.text.reply_format import FORMATS, Parsed, ReplyFormat
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.registry import Named
 
 
 class FreeTextConfig(Named):

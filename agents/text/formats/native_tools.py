@@ -3,8 +3,8 @@
 from typing import Any, Literal
 
 from manyturn.agents.text.reply_format import FORMATS, Parsed, ReplyFormat
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.registry import Named
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 
 class NativeToolsConfig(Named):

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from manyturn.agents.text.reply_format import FORMATS, Parsed, ReplyFormat
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.registry import Named
 
 _THOUGHTS = 512  # tokens of reasoning
 

@@ -5,7 +5,7 @@ import re
 from typing import Literal
 
 from manyturn.agents.text.reply_format import FORMATS, Parsed, ReplyFormat
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.registry import Named
 from manyturn.envs.tools.calls import is_call
 
 _THINKING = 512  # tokens of reasoning

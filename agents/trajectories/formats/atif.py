@@ -32,7 +32,7 @@ from manyturn.agents.trajectories.ledger_turns import (
     said_of,
 )
 from manyturn.agents.trajectories.trajectory import VERSION, Trajectory, TrajectoryError, canonical, pack, unpack
-from manyturn.envs.contract.roles import ONE_ROLE
+from manyturn.envs.contract.env.roles import ONE_ROLE
 
 SCHEMA = "ATIF-v1.8"
 _OURS = "manyturn"

@@ -21,7 +21,7 @@ from benchmarks.credit.methods.results import Difference, Results, judged
 from benchmarks.kit.provenance import RESULTS
 from benchmarks.kit.table import table
 from manyturn.agents.evaluation.statistics import Interval
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.atomic_files import replace_text
 
 
 def show(lines: Sequence[Line]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.gpu_kit import shapes
-from manyturn.envs.contract.layers import overlay
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe
 from manyturn.trainers.learn.passes.samples import Sample, samples_of
 from manyturn.trainers.play.rollout.rollouts import plan_groups
@@ -44,7 +44,7 @@ def household(device: str, toy: bool, more: Mapping[str, Any] | None = None) -> 
 
 
 def file_of(carried: Path, toy: bool) -> Path:
-    """Where the rows are kept."""
+    """File of the rows."""
     return carried / ("rows-toy.npz" if toy else "rows.npz")
 
 

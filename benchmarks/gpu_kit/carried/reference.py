@@ -36,7 +36,7 @@ def shape_of(toy: bool) -> str:
 
 
 def file_of(carried: Path, toy: bool) -> Path:
-    """Where the numbers are kept."""
+    """File of the numbers."""
     return carried / f"reference-{shape_of(toy)}.npz"
 
 

@@ -1,4 +1,4 @@
-"""Whether a GPU computes what a CPU computes, within bounds that are stated.
+"""Agreement of a GPU with a CPU, within bounds that are stated.
 
 The reference is the same code on a CPU in float64, computed beforehand; see ``reference.py``. Compared are the
 log-probabilities and entropies of what was said, the gradients of a loss in both, and the figures of an update of the
@@ -92,7 +92,7 @@ def update(kit: Kit) -> Figures:
 
 
 def gap(kit: Kit, kind: str, rank: int = 0) -> Figures:
-    """How differently engine and learner judge the tokens that the engine drew."""
+    """Difference of engine and learner in the log-probabilities of tokens that the engine drew."""
     device = kit.device
     dtype = torch.bfloat16 if rank and kind == "bfloat16" and device.on_gpu else torch.float32
     model = random_model(reference.shape_of(kit.toy), device.torch, dtype, spread=reference.SPREAD)

@@ -1,4 +1,4 @@
-"""Where the time of decoding goes: passes of 128 rows with a model of 1.5B, timed, then seen by a profiler.
+"""Time of decoding by kernels: passes of 128 rows with a model of 1.5B, timed, then seen by a profiler.
 
 Passes are made by the engine's decoder without the event loop around it. Prompts are read before anything is timed, so
 a pass draws one token of each row. ``read_share`` is the part of the device's rate of copies at which the weights were
@@ -65,7 +65,7 @@ def cases(kit: Kit) -> list[Case]:
 
 
 def ceiling(device: Device, size: int, copied: float) -> Figures:
-    """What the device can do at all, and what it costs to ask for it."""
+    """Peak speed of the device, and the cost of a launch."""
     one = torch.ones(1, device=device.torch)
 
     def launches() -> None:

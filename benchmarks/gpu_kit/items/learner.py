@@ -1,4 +1,4 @@
-"""How fast the learner reads and updates on rows of Household, as a share of what the device can do.
+"""Speed of the learner on rows of Household, as a share of what the device can do.
 
 Rows are a minibatch of the recipe: sixteen episodes of 50 turns. Read: a pass for the log-probabilities before the
 updates. Updated: forward and backward passes over all rows and one step of AdamW, by ``Learner.learn`` itself. Weights
@@ -38,7 +38,7 @@ RANK = 16
 
 @dataclass(frozen=True)
 class Setting:
-    """What is learnt, and how.
+    """Setting of a measured update.
 
     Attributes:
         micro_tokens: of one pass.

@@ -1,4 +1,4 @@
-"""What a GPU's memory holds at the peak, next to what was predicted before the run.
+"""Peak memory of a GPU, next to the prediction made before the run.
 
 The predictions are those of a run's start: an update's by ``update_memory``, and what the engine draws with by
 ``training_bytes`` and ``cache_bytes``. Measured are tensors at their peak, while the learner makes an update and while
@@ -33,7 +33,7 @@ _DRAWING = {"at least": 0.9, "at most": 1.1}  # measured over predicted
 
 @dataclass(frozen=True)
 class Drawing:
-    """What the engine draws next to the learner.
+    """Work of the engine next to the learner.
 
     Attributes:
         cache_gb: for keys and values.

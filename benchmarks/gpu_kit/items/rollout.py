@@ -1,4 +1,4 @@
-"""How fast tokens are drawn: our engine, next to the library's own ways of drawing.
+"""Speed of drawing tokens: our engine, next to the library's own ways of drawing.
 
 All answer the same requests: groups of eight with one prompt each, prompts of different lengths, replies of one length.
 Prompts are read within the time.

@@ -22,8 +22,8 @@ from statistics import median
 from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, ROOT, origin, write
-from manyturn.containers.container_engine import ContainerEngine, client
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine, client
 from manyturn.containers.pool import lease
 from manyturn.envs.benchmarks.swebench.challenged import met
 from manyturn.envs.benchmarks.swebench.evaluation import evaluate

@@ -25,11 +25,11 @@ from typing import Any
 
 from benchmarks.kit.provenance import ROOT
 from manyturn.containers.sandbox import WORKSPACE, Sandbox
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest, seed_of
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.task import SPLITS, Task, split_of
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.tasks.task import SPLITS, Task, split_of
 from manyturn.envs.software.env import TEST_SECONDS, Software
 from manyturn.envs.software.grading.grader import RESOLVED, TIMEOUT, Grade, grade
 from manyturn.envs.software.source.display import numbered
@@ -214,13 +214,13 @@ class Planted(Software):
             "planted": float(self._handed_in == problem.files[f"patches/{PLANTED}.py"]),
         }
 
-    def _judge(self, problem: Problem, desk: EpisodeSandbox, task: Task, allowance: TimeBudget) -> Judge:
+    def _judge(self, problem: Problem, workspace: EpisodeSandbox, task: Task, budget: TimeBudget) -> Judge:
         def judge(changes: Changes, back: bool) -> Grade:
             file = self._grades / f"{digest(task.content, dict(changes))}.json" if self._grades else None
             if file is not None and file.is_file():
                 return Grade(**json.loads(file.read_text()))
-            with desk.lent(back) as sandbox:
-                graded = self._grade(TimedSandbox(sandbox, allowance), problem, changes)
+            with workspace.lent(back) as sandbox:
+                graded = self._grade(TimedSandbox(sandbox, budget), problem, changes)
             if file is not None and graded.cause != TIMEOUT:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 replace_text(file, json.dumps(graded._asdict()) + "\n")

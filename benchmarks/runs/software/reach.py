@@ -19,7 +19,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, ROOT, origin, write
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.software.mutation.candidates import SPLITS
 from manyturn.envs.software.source.problem import Problem
 from manyturn.envs.software.tasks import lock_file

@@ -20,10 +20,10 @@ from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.speed.environments import peers
-from manyturn.envs.contract.catalog import register_all
-from manyturn.envs.contract.environments import env_ids, make
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.registration.catalog import register_all
+from manyturn.envs.contract.registration.environments import env_ids, make
+from manyturn.envs.contract.tasks.task import Task
 
 OUT = RESULTS / "env_speed.json"
 TASKS = 96

@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.envs.benchmarks.miniwob.env import MiniWoB
-from manyturn.envs.shop.pages_env import ShopPages
+from manyturn.envs.benchmarks.miniwob import MiniWoB
+from manyturn.envs.shop.browser.pages_env import ShopPages
 from manyturn.envs.web.browser import the_browser
 
 OUT = RESULTS / "browser_speed.json"

@@ -20,9 +20,9 @@ from statistics import median
 
 from benchmarks.kit.provenance import RESULTS, origin, write
 from manyturn.envs.contract.keys import generator
+from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.env import Desk
-from manyturn.envs.desk.packs import PACKS
-from manyturn.envs.desk.shapes import LEVELS
+from manyturn.envs.desk.task_shapes import LEVELS
 from manyturn.envs.tools.calls import call_text
 
 OUT = RESULTS / "desk_speed.json"

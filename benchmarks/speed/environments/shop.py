@@ -28,12 +28,12 @@ from statistics import median
 from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.envs.contract.catalog import register_all
-from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.registration.catalog import register_all
+from manyturn.envs.contract.registration.environments import make
 from manyturn.envs.shop.made.goods import goods
-from manyturn.envs.shop.records import ALL_ATTRIBUTES, ALL_PRODUCTS
 from manyturn.envs.shop.visit_env import VisitEnv
+from manyturn.envs.shop.webshop.records import ALL_ATTRIBUTES, ALL_PRODUCTS
 
 OUT = RESULTS / "shop_speed.json"
 TASKS, ENVIRONMENTS = 300, 500
@@ -58,8 +58,8 @@ ROWS: dict[str, tuple[str, float | None, float | None]] = {
 _FRESH = """
 import json, sys, time
 from pathlib import Path
-from manyturn.envs.contract.catalog import register_all
-from manyturn.envs.contract.environments import make
+from manyturn.envs.contract.registration.catalog import register_all
+from manyturn.envs.contract.registration.environments import make
 def mib(what):
     return int(Path("/proc/self/status").read_text().partition(what + ":")[2].split()[0]) / 1024
 def first(seed):

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from manyturn.envs.contract.environments import NeedsSetup
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import Task
 
 LISTS = {"train": "train", "validation": "dev", "test": "test_normal", "test_challenge": "test_challenge"}
 """Split -> AppWorld's name of it."""

@@ -59,11 +59,11 @@ from manyturn.envs.benchmarks.appworld.confine import CannotConfine, require
 from manyturn.envs.benchmarks.appworld.data import LISTS, SETUP, Data
 from manyturn.envs.benchmarks.appworld.server import AgentBroke, Brief, Grade
 from manyturn.envs.benchmarks.appworld.world import ForkedWorld, ServedWorld, World, address_of
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.software.source.display import bounded
 
 INSTRUCTIONS = """\
@@ -106,7 +106,7 @@ class AppWorld(TextEnv):
         None.
     Floors:
         Not measured here: this project's tests ran tasks made by hand, never the published ones. ``manyturn evaluate
-        random --env manyturn/AppWorld-v0 --env-args '{python = "PYTHON", root = "FOLDER"}'`` measures it.
+        random --env manyturn/AppWorld-v0 --env.args '{python = "PYTHON", root = "FOLDER"}'`` measures it.
 
     The first episode of a process waits 10 to 15 s for imports, which take 240 MB. Each open one takes about 90 MB
     more, and its databases. A turn may take ``seconds`` and a minute: give worker processes that time.

@@ -7,9 +7,9 @@ import numpy as np
 
 from manyturn.envs.benchmarks.bfcl.wheel import KINDS, entries, schemas
 from manyturn.envs.benchmarks.bfcl.world import GoldCall, World, all_among, gold_call
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tools.calls import calls_text, is_call
 from manyturn.envs.tools.tool import Schema, Tool
 from manyturn.envs.tools.tool_prompt import with_tools

@@ -12,11 +12,11 @@ import numpy as np
 from manyturn.envs.benchmarks.sotopia.files import tasks_of
 from manyturn.envs.benchmarks.sotopia.judgement import JudgedPartner
 from manyturn.envs.benchmarks.sotopia.scene import known_to, known_to_all, name
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import Turn
-from manyturn.envs.users.asking import ModelOptions
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.users.endpoint.requests import ModelOptions
 from manyturn.envs.users.judge import Judge, JudgeOptions
 from manyturn.envs.users.model import ModelUser
 from manyturn.envs.users.protocol import User
@@ -91,7 +91,7 @@ class Sotopia(UserEnv):
         None.
     Floors:
         Not measured here: no language model has played partner or judge in this project. Run ``manyturn evaluate random
-        --env manyturn/Sotopia-v0`` with your own models in ``--env-args``.
+        --env manyturn/Sotopia-v0`` with your own models in ``--env.args``.
 
     The last turn asks both models: a worker's time for a turn must exceed the sum of their timeouts.
 

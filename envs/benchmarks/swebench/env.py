@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.preflight import examined
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
+from manyturn.containers.engine.preflight import examined
 from manyturn.containers.sandbox import WORKSPACE, Sandbox, SandboxLimits, overrun_behind
 from manyturn.envs.benchmarks.swebench.challenged import UNGRADED, judged
 from manyturn.envs.benchmarks.swebench.evaluation import LOG_BYTES
@@ -18,11 +18,11 @@ from manyturn.envs.benchmarks.swebench.patches import NoPatch, take_patch, unpac
 from manyturn.envs.benchmarks.swebench.predictions import PATCH_MARK
 from manyturn.envs.benchmarks.swebench.prepare import Prepared, prepare
 from manyturn.envs.benchmarks.swebench.rows import REBENCH, SWEBENCH, SWEGYM, SWESMITH, DataError, Row, load
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import seed_of
-from manyturn.envs.contract.task import SPLITS, Task, split_of
-from manyturn.envs.contract.text_env import TextEnv, Unsupported
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import SPLITS, Task, split_of
 from manyturn.envs.software.source.display import harmless
 from manyturn.envs.software.testing.time_budget import TimeBudget
 from manyturn.envs.software.workspace.tools import Tools
@@ -68,7 +68,7 @@ class SWEBench(TextEnv):
         Puts in the row's own patch and submits; a row without a patch has none.
     Floors:
         Not measured here: this project's tests never ran the published images. Work that is not handed in earns 0.
-        ``manyturn evaluate expert --env manyturn/SWEBench-v0 --env-args '{rows = "FILE"}'`` checks rows and images.
+        ``manyturn evaluate expert --env manyturn/SWEBench-v0 --env.args '{rows = "FILE"}'`` checks rows and images.
 
     Args:
         split: default: the first that there is.
@@ -110,7 +110,7 @@ class SWEBench(TextEnv):
         super().__init__(split or self.splits[0], max_turns)
         self._sandbox: Sandbox | None = None
         self._prepared: dict[str, Prepared] = {}
-        self._submitted, self._allowance = False, TimeBudget()
+        self._submitted, self._budget = False, TimeBudget()
         self._measured = dict[str, float]()
         functions = (Tools.bash, Tools.view, Tools.edit, Tools.search, SWEBench.submit)
         self.tools = tuple(tool_of(function).schema for function in functions)
@@ -137,7 +137,7 @@ class SWEBench(TextEnv):
         prepared = self._prepared[task.id]
         self._sandbox = self._started(prepared.agent, prepared.python)
         unpack(self._sandbox)
-        tools = Tools(self._sandbox, seconds=COMMAND_SECONDS, allowance=self._allowance)
+        tools = Tools(self._sandbox, seconds=COMMAND_SECONDS, budget=self._budget)
         self._toolset = Toolset([tools.bash, tools.view, tools.edit, tools.search, self.submit], most_calls=1)
         self._submitted = False
         self._measured = dict(UNGRADED)
@@ -145,7 +145,7 @@ class SWEBench(TextEnv):
         return harmless((row.statement + hints).replace("\r\n", "\n"))
 
     def respond(self, action: str) -> Turn:
-        self._allowance.renew()
+        self._budget.renew()
         try:
             return self._respond(action)
         except Exception as error:

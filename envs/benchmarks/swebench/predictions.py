@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from manyturn.envs.benchmarks.swebench.rows import DataError
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.atomic_files import replace_text
 
 PATCH_MARK = "\n\nThe patch:\n"
 """Stands before the patch in the last observation; the patch is all that follows the first of it."""

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from manyturn.containers import owner
-from manyturn.containers.container_engine import LABEL, engine_errors
-from manyturn.containers.images import resolve
+from manyturn.containers.engine import owner
+from manyturn.containers.engine.container_engine import LABEL, engine_errors
+from manyturn.containers.engine.images import resolve
+from manyturn.containers.engine.user_lock import user_lock
 from manyturn.containers.sandbox import WORKSPACE
-from manyturn.containers.user_lock import user_lock
 from manyturn.envs.benchmarks.swebench.rows import R2EGYM, SWESMITH, DataError, Row
 from manyturn.envs.contract.keys import digest
 

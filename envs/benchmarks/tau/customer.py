@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from manyturn.envs.contract.options import Options
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.users.protocol import NOTHING, Heard, User
 
 LONGEST = 4000  # characters of the agent's text that are read

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.registration.environments import NeedsSetup
 
 CLONE = {
     "v1": "git clone https://github.com/sierra-research/tau-bench && git -C tau-bench checkout 59a200c",

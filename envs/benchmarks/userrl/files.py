@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.environments import NeedsSetup
-from manyturn.envs.contract.task import SPLITS, Task, split_of
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import SPLITS, Task, split_of
 
 CLONE = "git clone https://github.com/SalesforceAIResearch/UserRL && git -C UserRL checkout cf55a30"
 _LARGEST = 64 * 2**20  # bytes of a file

@@ -11,10 +11,10 @@ from manyturn.envs.benchmarks.userrl.actions import read
 from manyturn.envs.benchmarks.userrl.files import Record, Source, tasks_of
 from manyturn.envs.benchmarks.userrl.gym import MOST_TURNS
 from manyturn.envs.benchmarks.userrl.rules import NAMES, Rule, Uncomputable, made
-from manyturn.envs.contract.draws import Draws
-from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task, split_of
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, Task, split_of
 
 _SOURCE = Source("function", ("gyms/FunctionGym/functiongym/data/functions.json",))
 _COUNTS = {"train": 5_000, "validation": 500, "test": 500}

@@ -10,10 +10,10 @@ import numpy as np
 
 from manyturn.envs.benchmarks.userrl.actions import FINISH, LONGEST, read
 from manyturn.envs.benchmarks.userrl.files import Record, Source, tasks_of
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.users.judge import Judge, JudgeOptions
 from manyturn.envs.users.protocol import NOTHING, Heard, User
 from manyturn.envs.users.user_env import Maker, UserEnv

@@ -7,8 +7,8 @@ from pydantic import Field, create_model
 
 from manyturn.envs.benchmarks.userrl.files import Record, Source
 from manyturn.envs.benchmarks.userrl.gym import Gym, GymUser, texts
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.users.judge import Form
 from manyturn.envs.users.protocol import NOTHING, Heard
 
@@ -87,7 +87,7 @@ class Intention(Gym):
         None.
     Floors:
         Not measured here: no language model has played the user in this project. Run ``manyturn evaluate random --env
-        manyturn/UserRL-Intention-v0`` with your own model in ``--env-args``.
+        manyturn/UserRL-Intention-v0`` with your own model in ``--env.args``.
 
     What the user reads is not in the original's words, so scores are not comparable with published ones.
 

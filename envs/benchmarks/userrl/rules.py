@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from manyturn.envs.contract.draws import Draws
 from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.stable_random import Draws
 
 NAMES = "abcd"
 _LONGEST = 200  # characters of a rule

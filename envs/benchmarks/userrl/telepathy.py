@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from manyturn.envs.benchmarks.userrl.files import Record, Source
 from manyturn.envs.benchmarks.userrl.gym import Gym, GymUser, texts
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.users.judge import Form
 from manyturn.envs.users.protocol import NOTHING, Heard
 
@@ -65,7 +65,7 @@ class Telepathy(Gym):
         None.
     Floors:
         Not measured here: no language model has played the user in this project. Run ``manyturn evaluate random --env
-        manyturn/UserRL-Telepathy-v0`` with your own model in ``--env-args``.
+        manyturn/UserRL-Telepathy-v0`` with your own model in ``--env.args``.
 
     What the user reads is not in the original's words, so scores are not comparable with published ones.
 

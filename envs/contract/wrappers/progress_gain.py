@@ -7,7 +7,7 @@ from typing import Any, Literal
 import gymnasium
 from pydantic import Field
 
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.registry import Named
 from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward
 
 _BEST = struct.Struct("<d")

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import gymnasium
 from pydantic import Field
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.registry import Named
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.images import resolve
-from manyturn.containers.preflight import demand, examined
+from manyturn.containers.engine.container_engine import ContainerEngine
+from manyturn.containers.engine.images import resolve
+from manyturn.containers.engine.preflight import demand, examined
 from manyturn.containers.sandbox import EngineUnavailable
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.registration.environments import NeedsSetup
 
 
 def usable(engine: Mapping[str, Any] | None, what: str) -> ContainerEngine:

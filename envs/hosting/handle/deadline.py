@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from manyturn.envs.contract.env.error_location import is_machinery_file, is_standard
+
 _SHARE = 0.05  # of the deadline, within which it is not set again: that costs a thread
 _TIMED_OUT = "Timeout ("  # how the C library begins what it prints
 _FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+) in (?P<name>\S+)')
@@ -76,6 +78,7 @@ def where_it_hung(last_words: str) -> str | None:
     if not timed_out:
         return None
     frames = list(_FRAME.finditer(stacks.rpartition("(most recent call first)")[2]))  # the main thread comes last
+    frames = [frame for frame in frames if not (is_standard(frame["file"]) or is_machinery_file(frame["file"]))]
     own = [frame for frame in frames if "/lib/python" not in frame["file"]]
     for frame in own or frames:
         return f"{Path(frame['file']).name}, line {frame['line']}, in {frame['name']}"

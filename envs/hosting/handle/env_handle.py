@@ -11,17 +11,17 @@ import gymnasium
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.environments import NeedsSetup, OutsideLost, make
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.env.error_location import place_of, place_of_method
+from manyturn.envs.contract.env.roles import ONE_ROLE
+from manyturn.envs.contract.env.space import TextSpace
+from manyturn.envs.contract.env.space_faults import refuse_excluded
+from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
+from manyturn.envs.contract.env.turn import MOST_REWARD, ContractError, too_large, wrong_return
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.place import place_of, place_of_method
-from manyturn.envs.contract.roles import ONE_ROLE
-from manyturn.envs.contract.space import TextSpace
-from manyturn.envs.contract.space_faults import refuse_excluded
-from manyturn.envs.contract.task import SPLITS, GeneratedTasks, ListsTasks, Task
-from manyturn.envs.contract.text_env import TextEnv, Unsupported
-from manyturn.envs.contract.turn import MOST_REWARD, ContractError, too_large, wrong_return
-from manyturn.envs.contract.turn_reward import WrapperMismatch, wrap
+from manyturn.envs.contract.registration.environments import NeedsSetup, OutsideLost, make
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
+from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, ListsTasks, Task
+from manyturn.envs.contract.turn_reward import WrapperMismatch, plain_wrappers, wrap
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.gymnasium_adapter import GymnasiumAdapter, offered
 
@@ -34,9 +34,10 @@ class EnvError(RuntimeError):
 
     Attributes:
         told: the error and its place in the environment's code, without the task; empty where that is not known.
+        method: ``"reset"``, ``"step"`` or ``"expert"``, in which it was raised; empty where that is not known.
     """
 
-    told = ""
+    told = method = ""
 
 
 class PlaceLost(EnvError):
@@ -121,6 +122,8 @@ class EnvHandle:
 
     Attributes:
         foreign: what makes an environment that is no ``TextEnv`` speak like one; None around a ``TextEnv``.
+        inner: the environment within the wrappers.
+        wrappers: the turn-level rewards around it, as plain values.
     """
 
     def __init__(self, name: str, kwargs: Mapping[str, Any] | None = None, wrappers: Sequence[Any] = ()):
@@ -131,13 +134,16 @@ class EnvHandle:
             if space is None and isinstance(env.unwrapped, TextEnv):
                 raise ContractError(f"{name}: its __init__() does not call super().__init__(): add that call first")
             if not isinstance(space, TextSpace | spaces.Text):
-                raise TypeError(
-                    f"{name}: {side} is {space}, but an agent reads and writes text: use manyturn.TextSpace()"
+                raise ContractError(
+                    f"{name}: {side} is {space}, but an agent reads and writes text: use manyturn.TextSpace(), and a "
+                    "wrapper that puts numbers into words (docs/environments.md, 'Numbers as text')"
                 )
         bare = env.unwrapped
         self._text_env = bare if isinstance(bare, TextEnv) else None
         self.foreign = None if self._text_env else GymnasiumAdapter(env)
-        self.env = wrap(self.foreign or env, wrappers)
+        self.inner: gymnasium.Env = self.foreign or env
+        self.wrappers = tuple(plain_wrappers(wrappers))
+        self.env = wrap(self.inner, wrappers)
         self._task, self._turn = "", 0
 
     @property
@@ -307,12 +313,12 @@ class EnvHandle:
         # Of arguments that it does not take no line of its own is to be seen.
         methods = {"reset": "begin", "step": "respond"} if self._text_env else {}
         blamed = self.foreign is not None or isinstance(error, TypeError)
-        message = what_and_where(error, self.env.unwrapped if blamed else None, methods.get(where, where))
+        message = what_and_where(error, self.env if blamed else None, methods.get(where, where))
         turn = {"reset": "", "step": f" {self._turn}", "expert": f" for step {self._turn + 1}"}[where]
         raised = "" if isinstance(error, ContractError) else " raised"
         kind = PlaceLost if isinstance(error, OutsideLost) else EnvError
         lost = kind(f"{self.name}{raised} in {where}{turn} of {self._task}{message}")
-        lost.told = message
+        lost.told, lost.method = message, where
         return lost
 
     def _answer(self, step: tuple[str, Any, bool, bool, Mapping[str, Any]], true_answer: str | None = None) -> Answer:

@@ -6,8 +6,8 @@ from typing import Any
 
 import gymnasium
 
-from manyturn.envs.contract.space_faults import refuse_excluded
-from manyturn.envs.contract.turn import OUTCOME, Turn, checked_actions, checked_turn, wrong_return
+from manyturn.envs.contract.env.space_faults import refuse_excluded
+from manyturn.envs.contract.env.turn import OUTCOME, Turn, checked_actions, checked_turn, wrong_return
 from manyturn.envs.hosting.handle.gymnasium_info import checked_flags
 
 SUCCESS_KEYS = ("success", "is_success")
@@ -43,7 +43,7 @@ class GymnasiumAdapter(gymnasium.Wrapper[str, str, str, str]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         result = self.env.reset(seed=seed, options=options)
         if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], Mapping):
-            raise wrong_return(self.env.unwrapped, "reset", result, "the observation and info, a dict")
+            raise wrong_return(self.env, "reset", result, "the observation and info, a dict")
         self._turn, self._return = 0, 0.0
         return self._described(result[0], dict(result[1]), {}, terminated=False, ended=False)
 
@@ -68,11 +68,11 @@ class GymnasiumAdapter(gymnasium.Wrapper[str, str, str, str]):
     def _asked(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
         result, expected = self.env.step(action), "observation, reward, terminated, truncated, info"
         if not isinstance(result, tuple) or len(result) != 5 or not isinstance(result[4], Mapping):
-            raise wrong_return(self.env.unwrapped, "step", result, expected)
+            raise wrong_return(self.env, "step", result, expected)
         text, reward, terminated, truncated, info = result
         if isinstance(reward, str) or not hasattr(reward, "__float__"):
-            raise wrong_return(self.env.unwrapped, "step", reward, "a number", "as the reward ")
-        checked_flags(self.env.unwrapped, info)
+            raise wrong_return(self.env, "step", reward, "a number", "as the reward ")
+        checked_flags(self.env, info)
         return text, reward, terminated, truncated, dict(info)
 
     def _described(
@@ -102,7 +102,7 @@ class GymnasiumAdapter(gymnasium.Wrapper[str, str, str, str]):
             listed = method()
         if listed is None:
             return None
-        actions = checked_actions(self.env.unwrapped, listed)
+        actions = checked_actions(self.env, listed)
         for action in actions:
             refuse_excluded(self.action_space, "action", action, "the admissible ")
         return actions

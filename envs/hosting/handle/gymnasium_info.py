@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.place import place_of_method
-from manyturn.envs.contract.turn import ContractError, shown
+from manyturn.envs.contract.env.error_location import place_of_method
+from manyturn.envs.contract.env.turn import ContractError, shown
 
 FLAGS = {
     "understood": "False where the action meant nothing",

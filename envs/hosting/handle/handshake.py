@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from manyturn.envs.contract.environments import spec_of
-from manyturn.envs.contract.plugins import PluginWarning
+from manyturn.envs.contract.options.plugins import PluginWarning
+from manyturn.envs.contract.registration.environments import spec_of
 from manyturn.envs.contract.turn_reward import plain_wrappers
 
 KEEPER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("process_reaper.py")))

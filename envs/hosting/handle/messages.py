@@ -7,8 +7,8 @@ from typing import Any
 
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import Unsupported
+from manyturn.envs.contract.env.text_env import Unsupported
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.contract.turn_reward import WrapperMismatch
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, PlaceLost
 

@@ -110,7 +110,7 @@ def main() -> None:
     words, left = sys.argv[1:], None
     if words[0] == "--left":
         left, words = int(words[1]), words[2:]
-        os.set_inheritable(left, False)
+        os.set_inheritable(left, False)  # noqa: FBT003  it takes no names
     parent, command = int(words[0]), words[1:]
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)

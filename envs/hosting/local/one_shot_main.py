@@ -11,6 +11,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from manyturn.envs.contract.options.plugins import load_plugins
 from manyturn.envs.hosting.handle.deadline import beat, set_deadline
 from manyturn.envs.hosting.handle.env_handle import EnvError
 from manyturn.envs.hosting.handle.handshake import heed, take_streams
@@ -38,9 +39,11 @@ def main() -> None:
 
     heed(message)
     module, name = message["work"]
-    set_deadline(message["timeout"], lambda seconds: send(within=seconds))
     try:
-        for value in getattr(importlib.import_module(module), name)(*message["args"]):
+        load_plugins()
+        work = getattr(importlib.import_module(module), name)
+        set_deadline(message["timeout"], lambda seconds: send(within=seconds))  # imports are not the environment's
+        for value in work(*message["args"]):
             send(value=value)
             beat()
         atexit._run_exitfuncs()  # what environments share, such as a browser, ends in order

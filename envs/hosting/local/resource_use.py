@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options.options import Options
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 

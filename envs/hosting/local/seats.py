@@ -17,9 +17,9 @@ from typing import Any, Protocol, TypeVar
 
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn_reward import plain_wrappers
-from manyturn.envs.hosting.handle.env_fingerprint import fingerprint_of
+from manyturn.envs.contract.tasks.panel import portable_name
+from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.hosting.handle.env_fingerprint import fingerprint_of, identity_of, was_edited
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle, not_made
 from manyturn.envs.hosting.handle.handshake import hello_of
 from manyturn.envs.hosting.handle.messages import step_from_wire, task_to_wire
@@ -57,6 +57,7 @@ class Seats(abc.ABC):
 
     Attributes:
         facts: name, instructions and abilities of the environment.
+        identity: of the environment with its wrappers.
         wrappers: the turn-level rewards around it, as plain values.
         limit: episodes that may run together, which is less than was asked for where one process cannot hold as many.
         processes: how many processes run them, this one included where they run here.
@@ -72,9 +73,10 @@ class Seats(abc.ABC):
     ):
         if limit < 1 or processes < 1:
             raise ValueError(f"limit = {limit} and the number of processes, {processes}, must be at least 1")
-        self.wrappers, self.processes = tuple(plain_wrappers(wrappers)), processes
+        self.processes = processes
         self._handle = EnvHandle(name, kwargs, wrappers)  # also finds faults of name, kwargs and wrappers now
-        self.facts = self._handle.facts()
+        self.facts, self.identity = self._handle.facts(), identity_of(self._handle)
+        self.wrappers = self._handle.wrappers
         self.limit = min(limit, (self._handle.side_by_side or limit) * processes)
         self._places = asyncio.Semaphore(self.limit)
         self._closed = False
@@ -290,6 +292,12 @@ class WorkerSeats(Seats):
         if timeout <= 0:
             raise ValueError(f"timeout = {timeout} must be above 0")
         super().__init__(name, kwargs, wrappers, limit, workers)
+        if was_edited(type(self._handle.env.unwrapped)):
+            self._close_own()
+            raise ValueError(
+                f"{portable_name(name)} was edited since this process loaded it, and its workers would load the new "
+                "file: start the process once more"
+            )
         self._pool = WorkerPool(hello_of(name, kwargs, wrappers), workers, timeout, limits)
         self._busy = [0] * workers
         suspects: set[str] = set()

@@ -15,8 +15,8 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
 
-from manyturn.envs.contract.one_connection import OneConnection
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.single_connection import SingleConnection
 from manyturn.envs.hosting.handle.messages import LIMIT
 from manyturn.envs.hosting.remote.host_protocol import PATH, error_from_wire
 from manyturn.envs.hosting.remote.keep_alive import keep_alive
@@ -147,7 +147,7 @@ class HostLink:
 
     async def _opened(self, stack: contextlib.AsyncExitStack) -> ClientConnection:
         """The WebSocket. Raises HostLost or HostRefused."""
-        once: Any = OneConnection(ClientConnection)
+        once: Any = SingleConnection(ClientConnection)
         opened = connect(
             f"ws{self.url.removeprefix('http')}{self._path}",
             additional_headers={"Authorization": f"Bearer {self._token}"} if self._token else {},

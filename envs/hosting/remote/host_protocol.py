@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from manyturn.envs.contract.turn import MOST_REWARD
+from manyturn.envs.contract.env.turn import MOST_REWARD
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.handle.messages import ERRORS, error_kind, step_from_wire
 from manyturn.envs.hosting.local.worker import WorkerError

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from manyturn.envs.contract.environments import guarded_arguments, is_file
+from manyturn.envs.contract.registration.environments import guarded_arguments, is_file
 from manyturn.envs.hosting.handle.handshake import KEEPER
 from manyturn.envs.hosting.handle.messages import LIMIT, decode, encode
 from manyturn.envs.hosting.local.resource_use import USUAL, WorkerLimits

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Unpack
 
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import Turn
-from manyturn.envs.shop.catalogue import FOUND, Catalogue
-from manyturn.envs.shop.goals import Goal
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.shop.catalogue.catalogue import FOUND, Catalogue
+from manyturn.envs.shop.catalogue.goals import Goal
 from manyturn.envs.shop.made.assortment import Assortment, AssortmentArguments
 from manyturn.envs.shop.made.errands import LEVELS, GoalLevel, goal_of, goods_of, tasks
 from manyturn.envs.shop.made.goods import SHARES
 from manyturn.envs.shop.made.kinds import type_label
 from manyturn.envs.shop.made.shaping import PARTS, potential
-from manyturn.envs.shop.pages import WINDOW
+from manyturn.envs.shop.pages.pages import WINDOW
 from manyturn.envs.shop.visit_env import VisitEnv
 
 REWARDS = ("outcome", "shaped")

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from manyturn.envs.contract.draws import Draws
-from manyturn.envs.contract.task import GeneratedTasks, Task
-from manyturn.envs.shop import pages
-from manyturn.envs.shop.catalogue import Product
-from manyturn.envs.shop.goals import Goal
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
+from manyturn.envs.shop.catalogue.catalogue import Product
+from manyturn.envs.shop.catalogue.goals import Goal
 from manyturn.envs.shop.made.assortment import Assortment
 from manyturn.envs.shop.made.goods import Goods, goods, some
 from manyturn.envs.shop.made.kinds import NAMES, title_name
 from manyturn.envs.shop.made.phrases import TEMPLATES, UNSEEN, phrase
+from manyturn.envs.shop.pages import pages
 
 SIZES = {"train": 20_000, "validation": 1_000, "test": 1_000, "test_unseen": 1_000}
 _ATTEMPTS = 20_000

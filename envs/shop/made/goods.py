@@ -13,9 +13,9 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import TypeVar
 
-from manyturn.envs.contract.draws import Draws
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.shop.catalogue import Catalogue, Product
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.shop.catalogue.catalogue import Catalogue, Product
 from manyturn.envs.shop.made.kinds import KINDS, Kind
 
 T = TypeVar("T")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.stable_random import Draws
 
 # Braces stand for the wish's parts; "an" becomes "a" where a consonant follows.
 TEMPLATES = (

@@ -9,9 +9,9 @@ Russell 1999). An episode's parts therefore sum to 0 without a discount, so that
 discount it may not. An episode cut from outside (agent.max_context, rollout.max_turns) keeps what was paid until then.
 """
 
-from manyturn.envs.shop.catalogue import Catalogue
-from manyturn.envs.shop.goals import Goal
-from manyturn.envs.shop.session import Session
+from manyturn.envs.shop.catalogue.catalogue import Catalogue
+from manyturn.envs.shop.catalogue.goals import Goal
+from manyturn.envs.shop.pages.session import Session
 
 PARTS = ("found", "opened", "chosen")
 

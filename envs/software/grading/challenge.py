@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.sandbox import Sandbox
 from manyturn.envs.contract.keys import digest, generator
 from manyturn.envs.software.grading.answer_comparison import agree
@@ -109,12 +109,12 @@ class Challenge(Generic[Program]):
         self._asked = {path: questions(tests.files[path]) for path in paths if path in tests.files}
         self._name, self._number = name, number
 
-    def asked(self, sandbox: Sandbox, program: Program, seconds: float, allowance: TimeBudget | None = None) -> Asked:
+    def asked(self, sandbox: Sandbox, program: Program, seconds: float, budget: TimeBudget | None = None) -> Asked:
         """Ask a program; whatever is in the sandbox is lost.
 
         Args:
             seconds: of the processor's time for a run of the tests as they are.
-            allowance: by the clock, for the program; the reference needs none.
+            budget: by the clock, for the program; the reference needs none.
         """
         deck = self._deck(sandbox, seconds)
         if deck.timed_out or not self._proof(deck):
@@ -123,7 +123,7 @@ class Challenge(Generic[Program]):
         for part in deck.parts:
             self._lay(sandbox, program, part.files)
             tests = list(part.answers)
-            runs.append(run_tests(timed(sandbox, allowance), tests, _MORE * seconds, each=_SECONDS))
+            runs.append(run_tests(timed(sandbox, budget), tests, _MORE * seconds, each=_SECONDS))
         return Asked(deck, tuple(runs))
 
     def met(self, asked: Asked, said: Collection[str]) -> Met:

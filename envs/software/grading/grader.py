@@ -104,12 +104,12 @@ class AgentTurn:
     """A turn of an agent in which a grade is asked for.
 
     Args:
-        allowance: by the clock, for all that runs the changed program.
+        budget: by the clock, for all that runs the changed program.
         rehearsal: the agent's work goes on afterwards, so it is asked nothing that counts in the end.
         evidence: ``run_as_they_are`` with the arguments of ``grade``, or its earlier result.
     """
 
-    allowance: TimeBudget | None = None
+    budget: TimeBudget | None = None
     rehearsal: bool = False
     evidence: Callable[[], PytestRun] | None = None
 
@@ -131,20 +131,20 @@ def grade(
         asked: the agent's turn in which the grade is asked for; None outside of an episode.
     """
     turn = asked or AgentTurn()
-    allowance, evidence = turn.allowance, turn.evidence
+    budget, evidence = turn.budget, turn.evidence
     challenge = challenge_of(problem, problem.pass_to_pass, deck_of(seed, turn.rehearsal))
     # What has seen a hidden test could tell the challenge of it, so then the challenge comes first. Tests that the
     # agent can read are no secret, and most attempts end with them.
-    answered = challenge.asked(sandbox, changes, seconds, allowance) if _hidden(problem) else None
+    answered = challenge.asked(sandbox, changes, seconds, budget) if _hidden(problem) else None
     try:
-        run = evidence() if evidence else run_as_they_are(sandbox, problem, changes, seconds, allowance)
+        run = evidence() if evidence else run_as_they_are(sandbox, problem, changes, seconds, budget)
     except SandboxRefused as error:  # what was changed is too large, by itself or with the tests
         return Grade(UNRESOLVED, str(error), (), problem.pass_to_pass, {})
     claimed = _claimed(problem, run)
     if claimed.cause not in (RESOLVED, UNRESOLVED) or not claimed.fixed:
         return claimed
     if answered is None:
-        answered = challenge.asked(sandbox, changes, seconds, allowance)
+        answered = challenge.asked(sandbox, changes, seconds, budget)
     claims = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
     return _challenged(claimed, problem, challenge.met(answered, claims))._replace(official=claimed.official)
 
@@ -157,11 +157,11 @@ def challenge_of(problem: Problem, kept: Sequence[str], number: int) -> Challeng
 
 
 def run_as_they_are(
-    sandbox: Sandbox, problem: Problem, changes: Changes, seconds: float, allowance: TimeBudget | None = None
+    sandbox: Sandbox, problem: Problem, changes: Changes, seconds: float, budget: TimeBudget | None = None
 ) -> PytestRun:
     """The evidence: a run of the problem's tests as they are. Raises SandboxRefused."""
     _laying(problem)(sandbox, changes, {})
-    return run_tests(timed(sandbox, allowance), (*problem.fail_to_pass, *problem.pass_to_pass), seconds)
+    return run_tests(timed(sandbox, budget), (*problem.fail_to_pass, *problem.pass_to_pass), seconds)
 
 
 def _hidden(problem: Problem) -> bool:

@@ -2,7 +2,7 @@
 
 ``assert add(7, 2) == 9`` becomes ``__ask__.value(1, (add(7, 2)))``. Code that runs with such a file is told what to
 compute and not what should come out, so there is no verdict in its process that it could send, and no expectation that
-it could read or satisfy. Questions of ``grading_plugin.Asker``::
+it could read or satisfy. Questions of ``grading_plugin.AnswerRecorder``::
 
     value     what was compared with something written out in the test
     both      both sides of a comparison of which neither is written out
@@ -64,16 +64,16 @@ def questions(source: bytes) -> Questions:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return Questions(source, {}, {})
-    asker = _Asker(Places(source))
+    inserter = _QuestionInserter(Places(source))
     for node in ast.walk(tree):
-        asker.look(node)
+        inserter.look(node)
     for function in ast.walk(tree):
         if isinstance(function, _Function) and function.name.startswith("test"):
-            asker.look_again(function)
-    return Questions(applied(source, asker.edits), asker.kinds, asker.expected)
+            inserter.look_again(function)
+    return Questions(applied(source, inserter.edits), inserter.kinds, inserter.expected)
 
 
-class _Asker:
+class _QuestionInserter:
     """Collects edits of one file."""
 
     def __init__(self, places: Places):

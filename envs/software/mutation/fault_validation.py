@@ -5,13 +5,13 @@ run again, is not a task.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, Self
 
 from manyturn.containers.sandbox import Sandbox
 from manyturn.envs.software.mutation.candidates import Fault
-from manyturn.envs.software.mutation.symptoms import telling
 from manyturn.envs.software.source.edits import applied
 from manyturn.envs.software.source.libraries import Library
 from manyturn.envs.software.source.library_sources import tree
@@ -23,6 +23,9 @@ MOST_BROKEN = 0.25
 """Part of the tests that a fault may break."""
 VALID = "valid"
 _PATIENCE = (5.0, 5.0)  # a run of tests may take so many seconds, and so many times as long as without the fault
+_LINES, _LENGTH = 4, 320  # of a symptom
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
+_TELLS = re.compile(r"==|\bwhere\b|Error: .|DID NOT RAISE")
 
 
 class Baseline(NamedTuple):
@@ -54,7 +57,7 @@ class Verdict(NamedTuple):
     seconds: float = 0.0
 
 
-class Mine:
+class FaultValidator:
     """Judges faults of one library. A context manager.
 
     Args:
@@ -102,7 +105,7 @@ class Mine:
         parts = parts or (fails,)
         if not all(part & fails for part in parts):
             return Verdict("one fault hides another", seconds=_seconds(runs))
-        symptoms = tuple(telling(runs[0].messages, part & fails) for part in parts)
+        symptoms = tuple(clearest_failure(runs[0].messages, part & fails) for part in parts)
         return Verdict(VALID, tuple(sorted(fails)), tuple(sorted(passes)), symptoms, _seconds(runs))
 
     def bears(self, fault: Fault, broken: frozenset[str]) -> bool:
@@ -157,3 +160,17 @@ def _fate(runs: Sequence[Trial], steady: frozenset[str]) -> str:
 
 def _seconds(runs: Sequence[Trial]) -> float:
     return round(sum(run.seconds for run in runs), 2)
+
+
+def clearest_failure(messages: Mapping[str, str], tests: Collection[str]) -> tuple[str, str]:
+    """Of tests that fail, the one whose error tells most in the fewest words, and what it said."""
+    texts = {test: plain_message(messages.get(test, "")) for test in tests}
+    best = min(sorted(texts), key=lambda test: (not texts[test], not _TELLS.search(texts[test]), len(texts[test])))
+    return best, texts[best]
+
+
+def plain_message(message: str) -> str:
+    """A message without addresses in memory, blank lines and what is beyond the first lines."""
+    lines = [line.rstrip() for line in _ADDRESS.sub("0x...", message).splitlines() if line.strip()]
+    text = "\n".join(lines[:_LINES])
+    return text if len(text) <= _LENGTH else text[:_LENGTH].rstrip() + " ..."

@@ -13,9 +13,9 @@ from itertools import pairwise
 from manyturn.envs.software.source.edits import Edit, Piece, Places, Span
 from manyturn.envs.software.source.syntax import parse
 
-Found = Iterator[tuple[Span, tuple[Piece, ...]]]
+Edits = Iterator[tuple[Span, tuple[Piece, ...]]]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Operator = Callable[["Scope", ast.AST], Found]
+Operator = Callable[["Scope", ast.AST], Edits]
 
 OPERATORS: dict[str, Operator] = {}
 """By name, in alphabetical order once the module is loaded."""
@@ -134,14 +134,14 @@ def _token(pattern: str) -> re.Pattern[bytes]:
     return re.compile(rb"[\s()\\]*?(%s)[\s()\\]*" % pattern.encode())
 
 
-def _swapped(places: Places, gap: Span, old: str, new: str) -> Found:
+def _swapped(places: Places, gap: Span, old: str, new: str) -> Edits:
     """Another token for the one that stands between two operands, unless a comment stands there too."""
     if match := _token(old).fullmatch(places.text(gap)):
         yield (gap[0] + match.start(1), gap[0] + match.end(1)), (new,)
 
 
 @operator
-def comparison(scope: Scope, node: ast.AST) -> Found:
+def comparison(scope: Scope, node: ast.AST) -> Edits:
     """``a < b`` becomes ``a <= b``, ``a is b`` becomes ``a is not b``, and so on."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
         old, new = _COMPARISONS[type(node.ops[0])]
@@ -149,7 +149,7 @@ def comparison(scope: Scope, node: ast.AST) -> Found:
 
 
 @operator
-def arithmetic(scope: Scope, node: ast.AST) -> Found:
+def arithmetic(scope: Scope, node: ast.AST) -> Edits:
     """``a + b`` becomes ``a - b``, ``a += b`` becomes ``a -= b``, and so on; texts are left alone."""
     match node:
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
@@ -165,7 +165,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 @operator
-def boolean(scope: Scope, node: ast.AST) -> Found:
+def boolean(scope: Scope, node: ast.AST) -> Edits:
     """One ``and`` becomes ``or``, or the reverse."""
     if isinstance(node, ast.BoolOp):
         old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
@@ -174,7 +174,7 @@ def boolean(scope: Scope, node: ast.AST) -> Found:
 
 
 @operator
-def off_by_one(scope: Scope, node: ast.AST) -> Found:
+def off_by_one(scope: Scope, node: ast.AST) -> Edits:
     """A whole number in decimal digits becomes one more, or one less."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         span = scope.places.span(node)
@@ -185,14 +185,14 @@ def off_by_one(scope: Scope, node: ast.AST) -> Found:
 
 
 @operator
-def constant(scope: Scope, node: ast.AST) -> Found:
+def constant(scope: Scope, node: ast.AST) -> Edits:
     """``True`` becomes ``False``, or the reverse."""
     if isinstance(node, ast.Constant) and type(node.value) is bool:
         yield scope.places.span(node), (str(not node.value),)
 
 
 @operator
-def negation(scope: Scope, node: ast.AST) -> Found:
+def negation(scope: Scope, node: ast.AST) -> Edits:
     """A condition becomes its contrary."""
     tests = node.ifs if isinstance(node, ast.comprehension) else []
     if isinstance(node, ast.If | ast.IfExp):
@@ -207,20 +207,20 @@ def negation(scope: Scope, node: ast.AST) -> Found:
 
 
 @operator
-def argument_order(scope: Scope, node: ast.AST) -> Found:
+def argument_order(scope: Scope, node: ast.AST) -> Edits:
     """Two arguments that stand next to each other change places."""
     if isinstance(node, ast.Call):
         yield from _exchanged(scope, node.args)
 
 
 @operator
-def returned_value(scope: Scope, node: ast.AST) -> Found:
+def returned_value(scope: Scope, node: ast.AST) -> Edits:
     """Parts of a returned tuple change places."""
     if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
         yield from _exchanged(scope, node.value.elts)
 
 
-def _exchanged(scope: Scope, nodes: list[ast.expr]) -> Found:
+def _exchanged(scope: Scope, nodes: list[ast.expr]) -> Edits:
     for left, right in pairwise(nodes):
         one, two = scope.places.span(left), scope.places.span(right)
         same = scope.places.text(one) == scope.places.text(two)
@@ -229,7 +229,7 @@ def _exchanged(scope: Scope, nodes: list[ast.expr]) -> Found:
 
 
 @operator
-def branches(scope: Scope, node: ast.AST) -> Found:
+def branches(scope: Scope, node: ast.AST) -> Edits:
     """``a if c else b`` becomes ``b if c else a``."""
     if isinstance(node, ast.IfExp):
         one, two = scope.places.span(node.body), scope.places.span(node.orelse)
@@ -238,7 +238,7 @@ def branches(scope: Scope, node: ast.AST) -> Found:
 
 
 @operator
-def boundary(scope: Scope, node: ast.AST) -> Found:
+def boundary(scope: Scope, node: ast.AST) -> Edits:
     """An end of a slice or of ``range`` moves by one."""
     ends: list[tuple[ast.expr | None, str]] = []
     if isinstance(node, ast.Slice):
@@ -252,7 +252,7 @@ def boundary(scope: Scope, node: ast.AST) -> Found:
 
 
 @operator
-def sibling(scope: Scope, node: ast.AST) -> Found:
+def sibling(scope: Scope, node: ast.AST) -> Edits:
     """A call goes to a function that does the like: ``min`` to ``max``, ``startswith`` to ``endswith``."""
     match node:
         case ast.Call(func=ast.Name(id=name) as called) if name in _SIBLINGS:
@@ -263,7 +263,7 @@ def sibling(scope: Scope, node: ast.AST) -> Found:
 
 
 @operator
-def variable(scope: Scope, node: ast.AST) -> Found:
+def variable(scope: Scope, node: ast.AST) -> Edits:
     """Another parameter of the function is used."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in scope.parameters:
         at = scope.parameters.index(node.id)
@@ -273,7 +273,7 @@ def variable(scope: Scope, node: ast.AST) -> Found:
 
 
 @operator
-def removed_assignment(scope: Scope, node: ast.AST) -> Found:
+def removed_assignment(scope: Scope, node: ast.AST) -> Edits:
     """A line that changes what has a value already is gone."""
     if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _rebinds(scope, node)):
         yield from _without(scope, node)
@@ -286,7 +286,7 @@ def _rebinds(scope: Scope, node: ast.Assign) -> bool:
 
 
 @operator
-def removed_guard(scope: Scope, node: ast.AST) -> Found:
+def removed_guard(scope: Scope, node: ast.AST) -> Edits:
     """An ``if`` that leaves the function or the loop early is gone."""
     if isinstance(node, ast.If) and not node.orelse and len(node.body) == 1:
         leaves = isinstance(node.body[0], ast.Return | ast.Raise | ast.Continue | ast.Break)
@@ -295,13 +295,13 @@ def removed_guard(scope: Scope, node: ast.AST) -> Found:
 
 
 @operator
-def removed_call(scope: Scope, node: ast.AST) -> Found:
+def removed_call(scope: Scope, node: ast.AST) -> Edits:
     """A line that only calls something is gone."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         yield from _without(scope, node)
 
 
-def _without(scope: Scope, statement: ast.stmt) -> Found:
+def _without(scope: Scope, statement: ast.stmt) -> Edits:
     lines = scope.places.lines(statement)
     if lines is not None and len(scope.blocks[statement]) > 1:
         yield lines, ()

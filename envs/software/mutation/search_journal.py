@@ -14,7 +14,7 @@ from manyturn.envs.software.source.edits import Edit
 from manyturn.envs.software.source.libraries import Library, library
 
 
-class Found(NamedTuple):
+class FaultTrial(NamedTuple):
     """A fault and what became of it."""
 
     fault: Fault
@@ -27,7 +27,7 @@ class Journal:
     def __init__(self, file: Path, seed: int) -> None:
         self.file = file
         self.baselines: dict[str, Baseline] = {}
-        self.found: dict[str, Found] = {}
+        self.trials: dict[str, FaultTrial] = {}
         records = list(_records(file))
         if not records:
             self._append({"seed": seed})
@@ -49,7 +49,7 @@ class Journal:
         verdict = Verdict(
             record["reason"], tuple(record["fails"]), tuple(record["passes"]), symptoms, record["seconds"]
         )
-        self.found[fault.id] = Found(fault, verdict)
+        self.trials[fault.id] = FaultTrial(fault, verdict)
 
     def add_baseline(self, known: Library, baseline: Baseline) -> None:
         self._append({"baseline": known.pin, "steady": sorted(baseline.steady), "calls": baseline.calls})
@@ -59,7 +59,7 @@ class Journal:
         reason, fails, passes, symptoms, seconds = verdict
         record = {"library": fault.library, "edits": fault.edits, "tests": fault.tests, "reason": reason}
         self._append(record | {"fails": fails, "passes": passes, "symptoms": symptoms, "seconds": seconds})
-        self.found[fault.id] = Found(fault, verdict)
+        self.trials[fault.id] = FaultTrial(fault, verdict)
 
     def _append(self, record: dict[str, Any]) -> None:
         with self.file.open("a", encoding="utf-8") as stream:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from manyturn.envs.contract.task import SPLITS, Task, split_of
+from manyturn.envs.contract.tasks.task import SPLITS, Task, split_of
 from manyturn.envs.software.source.display import numbered
 from manyturn.envs.software.source.problem import Problem
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from manyturn.containers.container_engine import ContainerEngine
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.pool import lease
 from manyturn.containers.sandbox import Sandbox
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.software.grading.grader import challenge_of
 from manyturn.envs.software.source.problem import Problem
 from manyturn.envs.software.tasks import lock_file

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.software.mutation.candidates import SPLITS
 from manyturn.envs.software.mutation.fault_validation import MOST_BROKEN, RUNS, VALID, Baseline
-from manyturn.envs.software.mutation.search_journal import Found
+from manyturn.envs.software.mutation.search_journal import FaultTrial
 from manyturn.envs.software.source.libraries import library
 from manyturn.envs.software.tasks.task_entry import DIFFICULTIES, Entry
 from manyturn.envs.software.tasks.task_sources import LEARNT
@@ -32,7 +32,7 @@ Left out are tasks that a memory of the visible tests passes, as far as they wer
 environment's arguments brings them back."""
 
 
-def card(entries: Sequence[Entry], tried: Sequence[Found], baselines: Mapping[str, Baseline], seed: int) -> str:
+def card(entries: Sequence[Entry], tried: Sequence[FaultTrial], baselines: Mapping[str, Baseline], seed: int) -> str:
     """The card as Markdown.
 
     Args:
@@ -95,7 +95,7 @@ def _of_split(split: str, entries: Sequence[Entry]) -> list[object]:
 
 
 def _of_library(
-    name: str, entries: Sequence[Entry], tried: Sequence[Found], baselines: Mapping[str, Baseline]
+    name: str, entries: Sequence[Entry], tried: Sequence[FaultTrial], baselines: Mapping[str, Baseline]
 ) -> list[object]:
     release, some = library(name), [one for one in tried if one.fault.library == name]
     return [
@@ -110,14 +110,14 @@ def _of_library(
     ]
 
 
-def _of_operators(entries: Sequence[Entry], tried: Sequence[Found]) -> list[list[object]]:
+def _of_operators(entries: Sequence[Entry], tried: Sequence[FaultTrial]) -> list[list[object]]:
     used = Counter(edit.operator for entry in entries for _, edit in entry.edits)
-    alone: dict[str, list[Found]] = {}
+    alone: dict[str, list[FaultTrial]] = {}
     for one in tried:
         if len(one.fault.edits) == 1:
             alone.setdefault(one.fault.edits[0][1].operator, []).append(one)
     return [[name, used[name], len(some), _share(some)] for name, some in sorted(alone.items())]
 
 
-def _share(some: Sequence[Found]) -> str:
+def _share(some: Sequence[FaultTrial]) -> str:
     return f"{sum(one.verdict.reason == VALID for one in some) / len(some):.0%}" if some else ""

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
+from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.software.mutation.fault_search import search
-from manyturn.envs.software.mutation.search_journal import Found, Journal
+from manyturn.envs.software.mutation.search_journal import FaultTrial, Journal
 from manyturn.envs.software.source.libraries import library
 from manyturn.envs.software.source.library_sources import MEND, missing
 from manyturn.envs.software.tasks import lock_file
@@ -16,7 +16,7 @@ from manyturn.envs.software.tasks.task_card import card
 from manyturn.envs.software.tasks.task_entry import Entry, entry_of
 
 
-def make(names: Sequence[str], out: Path, count: int, seed: int, tell: Callable[[Found], None]) -> list[Entry]:
+def make(names: Sequence[str], out: Path, count: int, seed: int, tell: Callable[[FaultTrial], None]) -> list[Entry]:
     """Write tasks to ``out``, their card next to it as Markdown, and the journal of the search to ``out``.journal.
 
     The same command goes on with an interrupted search.
@@ -40,7 +40,7 @@ def make(names: Sequence[str], out: Path, count: int, seed: int, tell: Callable[
     release = _measured(out)
     entries = [entry_of(*task) for task in tasks_made]
     entries = [entry._replace(reached=release.get(entry.id)) for entry in entries]
-    tried = [one for one in journal.found.values() if one.fault.library in {release.name for release in libraries}]
+    tried = [one for one in journal.trials.values() if one.fault.library in {release.name for release in libraries}]
     replace_text(out, lock_file.save(entries))
     replace_text(out.with_suffix(".md"), card(entries, tried, journal.baselines, seed))
     return entries

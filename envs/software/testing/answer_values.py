@@ -20,7 +20,7 @@ class TooSlow(BaseException):
     """A question takes longer than it may."""
 
 
-class Asker:
+class AnswerRecorder:
     """Answers the questions of ``questions.py`` for one test after another.
 
     Attributes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:  # in the sandbox they stand above
-    from manyturn.envs.software.testing.answer_values import Asker, TooSlow, limited
+    from manyturn.envs.software.testing.answer_values import AnswerRecorder, TooSlow, limited
 
 _MOST_TEXT, _MOST_TEXTS = 3000, 20
 _SPARE, _SHARE = 0.5, 0.5  # s of the processor's time, and part of what others took, that functions may take in all
@@ -41,8 +41,8 @@ class Sender:
 class Reporter:
     """Keeps the chosen tests, and sends what becomes of each and what it answered."""
 
-    def __init__(self, send, order, asker):
-        self._send, self._asker, self._seconds = send, asker, order["seconds"]
+    def __init__(self, send, order, answers):
+        self._send, self._answers, self._seconds = send, answers, order["seconds"]
         self._chosen, self._functions = frozenset(order["chosen"]), frozenset(order["functions"])
         self._until, self._seed = None, random.seed
         self._phases, self._room = {}, 0 if self._seconds else _MOST_TEXTS
@@ -70,22 +70,22 @@ class Reporter:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item):
-        self._asker.begin()
+        self._answers.begin()
         if self._seconds:
             limited(self._seconds / (_HASTE if self._is_of_function(item.nodeid) else 1))
         outcome = yield
         if self._seconds:
             limited(0)
         if outcome.excinfo and issubclass(outcome.excinfo[0], TooSlow):
-            self._asker.late()
+            self._answers.late()
 
     def pytest_runtest_logreport(self, report):
         phases = self._phases.setdefault(report.nodeid, [])
         phases.append(report)
         if report.when == "teardown":
             record = {"id": report.nodeid, "outcome": _outcome(phases), "text": self._why(phases)}
-            self._send({**record, "answers": self._asker.told()})
-            self._asker.begin()
+            self._send({**record, "answers": self._answers.told()})
+            self._answers.begin()
 
     def pytest_collectreport(self, report):
         if report.failed:
@@ -114,10 +114,10 @@ def main(exit_now=os._exit, run=pytest.main):
     """Read the order from standard input, obey it, and end without giving way to what tests have left behind."""
     order = json.loads(sys.stdin.readline())
     send = Sender(order["nonce"])
-    asker = Asker()
-    builtins.__dict__["__ask__"] = asker
+    answers = AnswerRecorder()
+    builtins.__dict__["__ask__"] = answers
     sys.path.insert(0, os.getcwd())
-    status = int(run(order["arguments"], plugins=[Reporter(send, order, asker)]))
+    status = int(run(order["arguments"], plugins=[Reporter(send, order, answers)]))
     send({"exit": status})
     exit_now(status)
 

@@ -37,10 +37,10 @@ class TimeBudget:
 
 
 class TimedSandbox:
-    """A sandbox whose commands use up an allowance; what there is no time for counts as stopped at its deadline."""
+    """A sandbox whose commands use up a budget; what there is no time for counts as stopped at its deadline."""
 
-    def __init__(self, sandbox: Sandbox, allowance: TimeBudget):
-        self._sandbox, self._allowance = sandbox, allowance
+    def __init__(self, sandbox: Sandbox, budget: TimeBudget):
+        self._sandbox, self._budget = sandbox, budget
 
     def run(
         self,
@@ -51,11 +51,11 @@ class TimedSandbox:
         environ: Mapping[str, str] | None = None,
         report: bool = False,
     ) -> Ran:
-        left = self._allowance.left
+        left = self._budget.left
         if not left:
             return Ran(_LATE, "", 0.0, timed_out=True)
         ran = self._sandbox.run(script, seconds=min(seconds, left), folder=folder, environ=environ, report=report)
-        self._allowance.spend(ran.seconds)
+        self._budget.spend(ran.seconds)
         return ran
 
     def start(self) -> None:
@@ -77,6 +77,6 @@ class TimedSandbox:
         self._sandbox.stop()
 
 
-def timed(sandbox: Sandbox, allowance: TimeBudget | None) -> Sandbox:
-    """A sandbox whose commands use up an allowance, if there is one."""
-    return sandbox if allowance is None else TimedSandbox(sandbox, allowance)
+def timed(sandbox: Sandbox, budget: TimeBudget | None) -> Sandbox:
+    """A sandbox whose commands use up a budget, if there is one."""
+    return sandbox if budget is None else TimedSandbox(sandbox, budget)

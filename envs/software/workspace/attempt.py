@@ -26,9 +26,9 @@ class Attempt:
 
     Args:
         problem: what is worked on.
-        desk: with the problem's files, or those to continue from.
+        workspace: with the problem's files, or those to continue from.
         judge: grades changes that are carried over; with True the files are wanted again.
-        allowance: of an action, for commands and tests.
+        budget: of an action, for commands and tests.
 
     Attributes:
         tools: bash, view, edit and search.
@@ -39,9 +39,9 @@ class Attempt:
         submitted: the agent has handed in ``changed``, which ``grade`` is of unless it is empty.
     """
 
-    def __init__(self, problem: Problem, desk: EpisodeSandbox, judge: Judge, allowance: TimeBudget):
-        self.problem, self.desk, self._judge = problem, desk, judge
-        self.tools = Tools(desk, allowance=allowance)
+    def __init__(self, problem: Problem, workspace: EpisodeSandbox, judge: Judge, budget: TimeBudget):
+        self.problem, self.workspace, self._judge = problem, workspace, judge
+        self.tools = Tools(workspace, budget=budget)
         self.key, self.changed, self.tested = "", dict[str, bytes | None](), ""
         self.grade: Grade | None = None
         self.submitted = False
@@ -75,7 +75,7 @@ class Attempt:
             return
         self.tools.touched = False
         try:
-            seen = self.desk.snapshot()
+            seen = self.workspace.snapshot()
         except SandboxRefused as error:
             # Only the agent can have filled the workspace beyond its limits, so that is its affair, and no change.
             self.key, self.changed = f"refused: {error}", {}
@@ -98,7 +98,7 @@ class Attempt:
 
     def _content(self, path: str) -> bytes | None:
         try:
-            return self.desk.read(path)
+            return self.workspace.read(path)
         except SandboxRefused:
             return None
 

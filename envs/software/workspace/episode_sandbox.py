@@ -12,8 +12,8 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.pool import SandboxPool, the_pool
 from manyturn.containers.sandbox import (
     WORKSPACE,
@@ -53,7 +53,7 @@ class EpisodeSandbox:
         engine: what sandboxes are made with.
         files: what is there in the beginning.
 
-    A sandbox that was lost stays lost: the desk is of no use afterwards.
+    A sandbox that was lost stays lost: the workspace is of no use afterwards.
     """
 
     def __init__(self, engine: ContainerEngine, files: Files):
@@ -187,7 +187,7 @@ def _take(engine: ContainerEngine) -> DockerSandbox:
     while _resting:
         with contextlib.suppress(EngineUnavailable):
             return the_pool().take(engine, seconds=0.0)
-        if not any(desk.put_aside() for desk in list(_resting)):
+        if not any(workspace.put_aside() for workspace in list(_resting)):
             break
     return the_pool().take(engine)
 

@@ -23,7 +23,7 @@ class Tools:
     Args:
         sandbox: where everything happens.
         seconds: deadline of a command.
-        allowance: of one action, for all its commands; whoever calls renews it.
+        budget: of one action, for all its commands; whoever calls renews it.
         environ: further variables of its commands.
         called: another name of the workspace, which a link in the image gives it.
 
@@ -38,13 +38,13 @@ class Tools:
         self,
         sandbox: Sandbox | EpisodeSandbox,
         seconds: float = 30.0,
-        allowance: TimeBudget | None = None,
+        budget: TimeBudget | None = None,
         environ: Mapping[str, str] = MappingProxyType({}),
         called: str = WORKSPACE,
     ):
         self._sandbox, self._seconds = sandbox, seconds
         self._environ, self._called = {**_ENVIRON, **environ}, called
-        self.allowance = allowance or TimeBudget()
+        self.budget = budget or TimeBudget()
         self.folder = WORKSPACE
         self.viewed = ""
         self.ran = self.touched = False
@@ -140,18 +140,18 @@ class Tools:
         return bounded("\n".join([line.removeprefix("./")[:300] for line in lines[:_MATCHES]] + more))
 
     def _run(self, script: str, report: bool = False) -> Ran:
-        left = self.allowance.left
+        left = self.budget.left
         if not left:
             raise ToolError(f"{self._stopped()}, and that time is used up: call this tool in your next turn")
         seconds = min(self._seconds, left)
         ran = self._sandbox.run(script, seconds=seconds, folder=self.folder, environ=self._environ, report=report)
-        self.allowance.spend(ran.seconds)
+        self.budget.spend(ran.seconds)
         return ran
 
     def _stopped(self) -> str:
-        if self.allowance.left:
+        if self.budget.left:
             return f"stopped after {self._seconds:g} s"
-        return f"stopped: all commands of one turn share {self.allowance.seconds:g} s"
+        return f"stopped: all commands of one turn share {self.budget.seconds:g} s"
 
     def _move(self, report: bytes) -> None:
         """Follow a command to the folder in which it ended."""

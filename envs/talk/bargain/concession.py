@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.talk.bargain.game import Game, PriceGame, Terms, game_of
 from manyturn.envs.talk.bargain.moves import ACCEPT, OFFER, WALK, Move, move_text, read_move
 from manyturn.envs.users.protocol import NOTHING, Heard, User

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.stable_random import Draws
 
 PRICE, SPLIT = "price", "split"
 Terms = int | tuple[int, ...]

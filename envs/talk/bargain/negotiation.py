@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import GeneratedTasks, Task, split_of
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
 from manyturn.envs.talk.bargain.concession import CURVES, DISCOUNT, ConcessionUser, Counterpart, counterpart_of
 from manyturn.envs.talk.bargain.game import PRICE, SPLIT, Terms, draw_price, draw_split
 from manyturn.envs.talk.bargain.moves import ACCEPT, OFFER, WALK, Move, move_text, read_move
 from manyturn.envs.talk.talk_env import TalkEnv
-from manyturn.envs.users.options import NoOptions
-from manyturn.envs.users.user_env import Maker
+from manyturn.envs.users.user_env import Maker, NoOptions
 
 GAMES = (PRICE, SPLIT)
 SUCCESS = 0.9  # share of the best response that counts as a good deal

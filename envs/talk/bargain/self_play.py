@@ -5,11 +5,11 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import GeneratedTasks, Task, split_of
-from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
 from manyturn.envs.talk.bargain.concession import DISCOUNT
 from manyturn.envs.talk.bargain.game import PRICE, PriceGame, Terms, draw_price, draw_split, game_of
 from manyturn.envs.talk.bargain.moves import ACCEPT, OFFER, WALK, Move, move_text, read_move

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.task import SPLITS, Task
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.env.turn import Turn
+from manyturn.envs.contract.tasks.task import SPLITS, Task
 from manyturn.envs.talk.booking.desk import SHOWN, BookingDesk
 from manyturn.envs.talk.booking.errands import LEVELS, ErrandLevel, errand_tasks, goal_of, in_words, town_for
 from manyturn.envs.talk.booking.town import KINDS, SLOTS, TERMS, TRAITS

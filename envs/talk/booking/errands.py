@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from manyturn.envs.contract.draws import Draws
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import GeneratedTasks, Task, split_of
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
 from manyturn.envs.talk.booking.town import HOTEL, KINDS, RESTAURANT, SLOTS, TERMS, TRAITS, Town, town_of
 from manyturn.envs.users.agenda import Goal
 from manyturn.envs.users.phrases import UNSEEN_SPLIT

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.users.acts import Slot
 
 RESTAURANT, HOTEL = "restaurant", "hotel"

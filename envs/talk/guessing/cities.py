@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.talk.guessing.table import Table, Trait
 
 TRAITS = (

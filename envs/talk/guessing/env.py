@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import GeneratedTasks, Task, split_of
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
 from manyturn.envs.talk.guessing.cities import draw_cities, in_words
 from manyturn.envs.talk.guessing.oracle import Oracle, answer_in
 from manyturn.envs.talk.guessing.table import Table
 from manyturn.envs.talk.guessing.things import THINGS
 from manyturn.envs.talk.talk_env import TalkEnv
-from manyturn.envs.users.options import NoOptions
-from manyturn.envs.users.user_env import Maker
+from manyturn.envs.users.user_env import Maker, NoOptions
 
 _TASKS = {"train": 100_000, "validation": 10_000, "test": 10_000}
 _GUESS = re.compile(r"guess (\w[\w -]{0,40})")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.talk.guessing.table import Table
 from manyturn.envs.users.protocol import NOTHING, Heard, User
 

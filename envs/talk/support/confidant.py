@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.talk.support.lexicon import ADVISE, LISTEN, NORMALISE
 from manyturn.envs.users.phrases import UNSEEN_SPLIT, Phrases
 from manyturn.envs.users.protocol import NOTHING, Heard, User

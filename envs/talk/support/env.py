@@ -6,17 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task, split_of
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, Task, split_of
 from manyturn.envs.talk.support.confidant import PLIGHTS, Confidant
 from manyturn.envs.talk.support.feelings import BEST, WORST, Feelings
 from manyturn.envs.talk.support.lexicon import CUES, DISMISS, NEEDS, TOPICS, sentence
 from manyturn.envs.talk.talk_env import TalkEnv
-from manyturn.envs.users.options import NoOptions
 from manyturn.envs.users.phrases import UNSEEN_SPLIT
-from manyturn.envs.users.user_env import Maker
+from manyturn.envs.users.user_env import Maker, NoOptions
 
 _TASKS = {"train": 50_000, "validation": 5_000, "test": 5_000, UNSEEN_SPLIT: 5_000}
 _NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gil", "Hana", "Ida", "Jon", "Kim", "Leo", "Mia", "Noa", "Ole")

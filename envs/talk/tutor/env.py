@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task, split_of
-from manyturn.envs.contract.turn import Turn
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, Task, split_of
 from manyturn.envs.talk.talk_env import TalkEnv
 from manyturn.envs.talk.tutor import pupil as rules
 from manyturn.envs.talk.tutor.pupil import Pupil, Tracer
 from manyturn.envs.talk.tutor.voice import PupilVoice
-from manyturn.envs.users.options import NoOptions
 from manyturn.envs.users.phrases import UNSEEN_SPLIT
-from manyturn.envs.users.user_env import Maker
+from manyturn.envs.users.user_env import Maker, NoOptions
 
 SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "arithmetic": ("adding", "subtracting", "multiplying", "dividing", "fractions"),

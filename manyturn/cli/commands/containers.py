@@ -15,7 +15,7 @@ def images_build(name: str | None = None) -> None:
     name
         The image's name. Default: manyturn-python:1, which environments start from unless another is named.
     """
-    from manyturn.containers.images import NAME, build
+    from manyturn.containers.engine.images import NAME, build
 
     build(name or NAME)
 
@@ -26,7 +26,7 @@ def images_list() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from manyturn.containers.images import RECIPE, images
+    from manyturn.containers.engine.images import RECIPE, images
 
     table, made = Table("image", "id", "MB", "from", "made here"), {RECIPE: "yes", None: ""}
     for one in images():
@@ -46,10 +46,10 @@ def containers_check() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from manyturn.containers.container_engine import ContainerEngine
-    from manyturn.containers.docker_sandbox import DockerSandbox
-    from manyturn.containers.images import resolve
-    from manyturn.containers.preflight import demand, examined
+    from manyturn.containers.docker.docker_sandbox import DockerSandbox
+    from manyturn.containers.engine.container_engine import ContainerEngine
+    from manyturn.containers.engine.images import resolve
+    from manyturn.containers.engine.preflight import demand, examined
 
     state, engine, table = examined(), ContainerEngine(), Table(show_header=False)
     for line in state.lines():
@@ -74,7 +74,7 @@ def containers_reap(*, everyone: bool = False) -> None:
     everyone
         Also those that are in use, by any process here or elsewhere.
     """
-    from manyturn.containers.reaper import reap
+    from manyturn.containers.engine.reaper import reap
 
     removed = reap(everyone)
     print(*removed, f"{len(removed)} containers removed", sep="\n")

@@ -10,6 +10,7 @@ from cyclopts import App
 from manyturn.terminal import exit_codes
 from manyturn.terminal.env_args import EnvArgs
 from manyturn.terminal.escape import visible
+from manyturn.terminal.task_words import TaskWords
 
 data_app = App(name="data", help="External data: check and prepare it.")
 panel_app = App(name="panel", help="Fixed lists of tasks on which results are reported.")
@@ -17,9 +18,15 @@ panel_app = App(name="panel", help="Fixed lists of tasks on which results are re
 
 @panel_app.command(name="make")
 def panel_make(
-    env: str, *, split: str = "test", limit: int = 200, out: Path = Path("panel.json"), env_args: EnvArgs = None
+    env: str,
+    *,
+    split: str = "test",
+    limit: int | None = None,
+    tasks: TaskWords = None,
+    out: Path = Path("panel.json"),
+    env_args: EnvArgs = None,
 ) -> None:
-    """Write a panel: the first different problems of a split, pinned by a hash.
+    """Write a panel: the first different problems of a split, or chosen ones, pinned by a hash.
 
     Parameters
     ----------
@@ -28,16 +35,19 @@ def panel_make(
     split
         The split that the tasks are taken from.
     limit
-        Tasks on the panel.
+        Tasks on the panel, at most. Default: 200, or all that --tasks names.
+    tasks
+        Tasks to choose: ids, @FILE of ids, failed:FOLDER for those at which the policy of an evaluation failed, or
+        tag=NAME. Several are put together. Default: the first of the split.
     out
         The file; one that holds another panel is not overwritten.
     env_args
         Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
         --env.args.difficulty hard.
     """
-    from manyturn.api.comparison import make_panel_file
+    from manyturn.api.panel_file import TaskChoice, make_panel_file
 
-    make_panel_file(env, split, limit, out, env_args or {})
+    make_panel_file(env, TaskChoice(split, tasks, limit, usual=200), out, env_args or {})
 
 
 @panel_app.command(name="verify")
@@ -53,7 +63,7 @@ def panel_verify(panel: Path, *, env: str | None = None, env_args: EnvArgs = Non
     env_args
         Arguments of its constructor that a panel's file must not give, such as programs, as a TOML table.
     """
-    from manyturn.api.comparison import verify_panel_file
+    from manyturn.api.panel_file import verify_panel_file
 
     verify_panel_file(panel, env, env_args=env_args)
 
@@ -167,8 +177,8 @@ def check(env: str, *, env_args: EnvArgs = None, samples: int = 20, timeout: flo
 
     Tasks, spaces, determinism, rewards, success, lengths, speed.
 
-    Each line is printed as soon as it is known; a warning does not fail. The environment runs in a process of its own:
-    one that hangs or ends the process is a finding like any other.
+    Each line is printed as soon as it is known; a warning does not fail, and what cannot be made ends with exit code 2.
+    The environment runs in a process of its own: one that hangs or ends the process is a finding like any other.
 
     Parameters
     ----------
@@ -184,8 +194,9 @@ def check(env: str, *, env_args: EnvArgs = None, samples: int = 20, timeout: flo
     """
     from manyturn.cli.check_lines import print_check
 
-    if not print_check(env, env_args or {}, samples, timeout):
-        sys.exit(1)
+    report = print_check(env, env_args or {}, samples, timeout)
+    if not report.passed:
+        sys.exit(exit_codes.UNFORESEEN if report.is_made else exit_codes.BAD_INPUT)
 
 
 def _list_envs() -> None:
@@ -193,7 +204,7 @@ def _list_envs() -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
-    from manyturn.envs.contract.environments import env_ids
+    from manyturn.envs.contract.registration.environments import env_ids
     from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
     # An id is there to be copied: the other columns make room for it.
@@ -214,7 +225,7 @@ def _list_envs() -> None:
 
 def _pages(names: tuple[str, ...], env_args: EnvArgs, cards: bool) -> None:
     from manyturn.cli.pages.env_pages import page
-    from manyturn.envs.contract.environments import env_ids
+    from manyturn.envs.contract.registration.environments import env_ids
 
     if env_args or cards:
         raise ValueError("--markdown prints what is written of an environment: leave out --long, --json and --env.args")
@@ -236,7 +247,7 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
     from rich.console import Console
 
     from manyturn.cli.pages.cards import card, print_card
-    from manyturn.envs.contract.environments import env_ids
+    from manyturn.envs.contract.registration.environments import env_ids
 
     if env_args and not names:
         raise ValueError("--env.args needs an environment that they are for: name it, such as manyturn/Maze-v0")

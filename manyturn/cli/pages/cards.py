@@ -13,8 +13,8 @@ from rich.text import Text
 from manyturn.cli.pages.env_pages import SECTIONS, described
 from manyturn.envs.conformance.probe import Policy, Subject, by_expert, by_random_policy, text_env_of
 from manyturn.envs.conformance.sizes import pace
-from manyturn.envs.contract.environments import is_elsewhere
-from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.registration.environments import is_elsewhere
 from manyturn.envs.hosting.handle.handshake import hello_of
 from manyturn.envs.hosting.local.one_shot import OneShot, OneShotLost
 from manyturn.terminal.escape import visible
@@ -130,7 +130,10 @@ def _measure(subject: Subject, difficulty: str | None) -> Level:
     tasks = subject.some_tasks(subject.samples, split)
 
     def success(policy: Policy) -> float:
-        return sum(bool(subject.play(task, policy).success) for task in tasks) / len(tasks)
+        episodes = [subject.play(task, policy) for task in tasks]
+        if error := next((played.error for played in episodes if played.error is not None), None):
+            raise error
+        return sum(bool(played.success) for played in episodes) / len(episodes)
 
     _, step, _, turns = pace(subject)
     return Level(

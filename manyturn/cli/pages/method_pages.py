@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from manyturn.envs.contract.layers import overlay
-from manyturn.envs.contract.options import OnlyWith, Options
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.options import OnlyWith, Options
+from manyturn.envs.contract.options.overlay import overlay
+from manyturn.envs.contract.options.registry import Named
 from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.recipes import file_of, load_recipe, methods, whole_runs
 from manyturn.recipes.stack import stacked

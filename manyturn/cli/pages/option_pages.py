@@ -17,10 +17,10 @@ from rich.text import Text
 from manyturn.agents.model.model_config import MODELS
 from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
 from manyturn.api.named_policy import USUAL_AGENTS
-from manyturn.envs.contract.option_places import Place, places
-from manyturn.envs.contract.options import ConfigError, OnlyWith, Options, Parts, said, unknown
-from manyturn.envs.contract.plugins import load_plugins
-from manyturn.envs.contract.registry import Registry
+from manyturn.envs.contract.options.option_paths import OptionPath, option_paths
+from manyturn.envs.contract.options.options import ConfigError, OnlyWith, Options, Parts, said, unknown
+from manyturn.envs.contract.options.plugins import load_plugins
+from manyturn.envs.contract.options.registry import Registry
 from manyturn.terminal.escape import visible
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 
@@ -106,7 +106,7 @@ def _section(
         usual: those that hold where nobody gives any.
     """
     rows, inside = list[OptionRow](), list[Group]()
-    for option in (option for option in places(kind) if "." not in option.name):
+    for option in (option for option in option_paths(kind) if "." not in option.name):
         full, field = f"{place}.{option.name}" if place else option.name, option.field
         default = getattr(usual, option.name) if usual is not None else field.get_default(call_default_factory=True)
         if isinstance(option.parts, Registry):
@@ -157,7 +157,7 @@ def _first(text: str) -> str:
     return " ".join(inspect.cleandoc(text).partition("\n\n")[0].split())
 
 
-def _row(full: str, place: Place, default: Any, by_model: Mapping[str, Any], own: bool) -> OptionRow:
+def _row(full: str, place: OptionPath, default: Any, by_model: Mapping[str, Any], own: bool) -> OptionRow:
     field, parts = place.field, place.parts
     usual = "needed" if default is PydanticUndefined else shown(default)
     different = [f"{name}: {shown(value)}" for name, value in by_model.items() if shown(value) != usual]
@@ -214,7 +214,7 @@ def shown(value: Any) -> str:
 
 
 def _defaults_by_model(own: bool) -> dict[str, dict[str, Any]]:
-    """Place -> model -> the default that fits it, for each model that can be described without being there."""
+    """Path of an option -> model -> its default, for each model that can be described without being there."""
     schema: dict[str, dict[str, Any]] = {}
     for name in _names(MODELS, own):
         fields = MODELS.entry(name).config_type.model_fields.items()

@@ -100,15 +100,7 @@ def nemo_gym_app(episodes: Episodes) -> ASGIApp:
             moment = await asyncio.shield(work)
         except Refusal as refusal:
             raise refusal.again() from None
-        return JSONResponse(
-            {
-                "observation": moment.answer.observation,
-                "reward": moment.answer.reward,
-                "terminated": moment.answer.ended and not moment.answer.truncated,
-                "truncated": moment.answer.truncated,
-                "info": _facts(moment),
-            }
-        )
+        return JSONResponse(_step_of(moment))
 
     async def close(request: Request) -> Response:
         episode = _episode(request)
@@ -134,6 +126,18 @@ def nemo_gym_app(episodes: Episodes) -> ASGIApp:
         *(Route(path, answered(verify), methods=["POST"]) for path in ("/seed_session", "/verify", "/close_session")),
     ]
     return _without_rollout(Starlette(routes=routes))
+
+
+def _step_of(moment: Moment) -> dict[str, Any]:
+    """A turn's answer as Gymnasium's five values by name."""
+    answer = moment.answer
+    return {
+        "observation": answer.observation,
+        "reward": answer.reward,
+        "terminated": answer.ended and not answer.truncated,
+        "truncated": answer.truncated,
+        "info": _facts(moment),
+    }
 
 
 def _without_rollout(app: ASGIApp) -> ASGIApp:

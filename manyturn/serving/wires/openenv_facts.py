@@ -30,7 +30,7 @@ def fact_routes(episodes: Episodes, schemas: Mapping[str, Any], answered: Callab
     about = {
         "name": name,
         "description": seats.facts.instructions,
-        "version": manyturn.__version__,
+        "version": f"{manyturn.__version__}+{seats.identity.short}",
         "readme_content": None,
         "author": None,
         "documentation_url": None,

@@ -10,7 +10,7 @@ from manyturn.agents.engine.engine import Capabilities
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.engine.transformers_engine import TransformersEngine
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import parse_config, to_toml
 
 BASE: dict[str, Any] = {"env": {"id": "manyturn/Maze-v0"}}

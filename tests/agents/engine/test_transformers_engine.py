@@ -40,6 +40,7 @@ def test_the_engines_logprobs_are_those_that_a_learner_computes(tiny, rollout, e
     assert engine.drawn_tokens == said
 
 
+@pytest.mark.deep
 def test_what_is_drawn_depends_neither_on_the_batch_nor_on_the_order_nor_on_what_is_kept(tiny, rollout):
     language = tiny()
     expected = tokens(rollout(language, make_engine(language)))

@@ -24,9 +24,9 @@ from manyturn.agents.records.episode_rows import read_episodes, read_turns
 from manyturn.agents.records.journal import Journal, JournalError
 from manyturn.agents.tokens.usage import Spent, Usage
 from manyturn.envs.classics.maze import Maze
-from manyturn.envs.contract.environments import register
-from manyturn.envs.contract.panel import Panel, PanelError, make_panel
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.registration.environments import register
+from manyturn.envs.contract.tasks.panel import Panel, PanelError, make_panel
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.local.seats import open_seats
 
 pytestmark = pytest.mark.versions
@@ -285,7 +285,7 @@ from pathlib import Path
 import manyturn
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.play.scripted import Scripted
-from manyturn.envs.contract.panel import make_panel
+from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.local.seats import open_seats
 def end(progress):
     if progress.played == 7:

@@ -15,9 +15,10 @@ from manyturn.agents.evaluation.paired_comparison import METRICS, CompareError, 
 from manyturn.agents.evaluation.statistics import detectable_difference, holm, paired_difference
 from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.records.episode_rows import EPISODES, read_episodes, write_table
-from manyturn.api.comparison import compare_evaluations, make_panel_file, read_panel, verify_panel_file
+from manyturn.api.comparison import compare_evaluations
+from manyturn.api.panel_file import TaskChoice, make_panel_file, read_panel, verify_panel_file
 from manyturn.envs.classics.maze import Maze
-from manyturn.envs.contract.panel import PanelError, make_panel
+from manyturn.envs.contract.tasks.panel import PanelError, make_panel
 from manyturn.envs.hosting.local.seats import open_seats
 
 pytestmark = pytest.mark.versions
@@ -233,12 +234,12 @@ def test_names_from_files_do_not_steer_the_terminal(folders, tmp_path):
 
 def test_a_panel_file_is_made_verified_and_guarded(tmp_path):
     path = tmp_path / "panel.json"
-    made, text = said(make_panel_file, MAZE, "test", 12, path, {})
+    made, text = said(make_panel_file, MAZE, TaskChoice("test", limit=12), path, {})
     assert f"hash {made.hash}  12 tasks" in text
     assert said(verify_panel_file, path) == (made, text)
-    assert make_panel_file(MAZE, "test", 12, path, {}, Console(file=io.StringIO())).hash == made.hash
+    assert make_panel_file(MAZE, TaskChoice("test", limit=12), path, {}, Console(file=io.StringIO())).hash == made.hash
     with pytest.raises(PanelError, match="another panel, on which results may rest"):
-        make_panel_file(MAZE, "test", 13, path, {})
+        make_panel_file(MAZE, TaskChoice("test", limit=13), path, {})
     with pytest.raises(PanelError, match=r"panel of manyturn/Maze-v0, not of manyturn/GuessNumber-v0: leave --env out"):
         read_panel(path, env="manyturn/GuessNumber-v0")
     with pytest.raises(PanelError, match="panel of the split test: leave --split out"):
@@ -250,7 +251,7 @@ def test_a_panel_file_is_made_verified_and_guarded(tmp_path):
 
 def test_a_panel_that_was_edited_or_whose_tasks_changed_does_not_verify(tmp_path):
     path = tmp_path / "panel.json"
-    said(make_panel_file, MAZE, "test", 3, path, {})
+    said(make_panel_file, MAZE, TaskChoice("test", limit=3), path, {})
     whole = path.read_text()
     path.write_text(whole.replace("test/easy/1", "test/easy/9"))
     with pytest.raises(PanelError, match=r"panel\.json: .* was edited"):

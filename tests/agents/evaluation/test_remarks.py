@@ -9,8 +9,8 @@ from manyturn.agents.evaluation.remarks import remarks
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.scripted import SCRIPTS
 from manyturn.envs.classics.maze import Maze
-from manyturn.envs.contract.environments import register
-from manyturn.envs.contract.panel import make_panel
+from manyturn.envs.contract.registration.environments import register
+from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.local.seats import open_seats
 
 

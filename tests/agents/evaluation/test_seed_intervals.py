@@ -15,7 +15,7 @@ from manyturn.agents.evaluation.seed_intervals import spread
 from manyturn.agents.evaluation.summary import ABOUT, summarise
 from manyturn.agents.records.episode_rows import EPISODES, write_table
 from manyturn.api.comparison import compare_seeds
-from manyturn.envs.contract.panel import Panel
+from manyturn.envs.contract.tasks.panel import Panel
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.run_folder import RunFolder
 
@@ -123,7 +123,8 @@ def test_the_table_says_seeds_and_an_interval_from_three_runs_on(tmp_path):
     runs = drawn(np.random.default_rng(4), 3, 10, 0.1)
     paths = [written(tmp_path / f"run-{seed}", seed, run) for seed, run in enumerate(runs)]
     found, text = said(paths, tmp_path / "seeds.json")
-    assert [run["seed"] for run in found["runs"]] == [0, 1, 2] and found["notes"] == []
+    assert [run["seed"] for run in found["runs"]] == [0, 1, 2] and len(found["notes"]) == 1
+    assert "identity unknown" in found["notes"][0], "these folders are of no environment"
     assert found["spread"]["low"] < found["spread"]["iqm"] < found["spread"]["high"]
     assert json.loads((tmp_path / "seeds.json").read_text()) == found
     assert "interquartile mean" in text and "lowest, highest" in text

@@ -265,6 +265,7 @@ def test_a_policy_that_raises_is_not_hidden():
         asyncio.run(run())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("cls", "workers"), [("Poison", 1), ("Poison", 2), ("PoisonSleep", 2)])
 def test_a_task_that_ends_its_process_costs_its_neighbours_nothing(cls, workers):
     async def run():

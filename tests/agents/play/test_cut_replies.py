@@ -10,9 +10,9 @@ from manyturn.agents.engine.engine import Capabilities, Engine, Reply, Sampling
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.environments import register
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.registration.environments import register
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.local.seats import open_seats
 
 HEARD: list[str] = []

@@ -8,7 +8,7 @@ import pytest
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.play.python_policy import PolicyError, PythonPolicy
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.panel import make_panel
+from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.local.seats import open_seats
 
 MAZE = "manyturn/Maze-v0"

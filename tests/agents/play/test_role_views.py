@@ -11,10 +11,9 @@ from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.play.role_views import returns_by_role, role_views
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.contract import role_parts
-from manyturn.envs.contract.role_parts import own_parts
-from manyturn.envs.contract.roles import ONE_ROLE
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.env import roles
+from manyturn.envs.contract.env.roles import ONE_ROLE, own_parts
+from manyturn.envs.contract.tasks.task import Task
 
 ROLES = ("a", "b")
 TASK = Task("t", "train", {})
@@ -101,4 +100,4 @@ def test_a_stage_of_credit_names_parts_as_the_agents_do(names):
 
 
 def test_examples_of_parts_and_their_owners():
-    assert doctest.testmod(role_parts).failed == 0
+    assert doctest.testmod(roles).failed == 0

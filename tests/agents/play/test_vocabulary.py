@@ -31,6 +31,7 @@ def test_the_texts_are_the_same_in_any_number_of_processes():
     assert len(set(alone)) > 40
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("cls", ["Spins", "Freezes", "Sleeps", "Leaves"])
 def test_an_environment_that_hangs_or_dies_is_an_error_in_time(cls):
     with pytest.raises(TooManyErrors, match=r"vocabulary ended in an error, the last, train/\d+: worker .* is gone"):

@@ -28,7 +28,7 @@ from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.local.seats import open_seats
 
 pytestmark = pytest.mark.versions
@@ -193,6 +193,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
         read_turns(tmp_path / "t.parquet")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("table", ["episodes", "turns"])
 def test_a_flipped_bit_never_changes_what_is_read(played, tmp_path, table):
     file = tmp_path / f"{table}.parquet"

@@ -11,8 +11,8 @@ from manyturn.agents.records.plain_episode import episode_from_plain, episode_to
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import LastPrompt, Ledger
 from manyturn.agents.tokens.usage import Usage
-from manyturn.envs.contract.roles import ONE_ROLE
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.env.roles import ONE_ROLE
+from manyturn.envs.contract.tasks.task import Task
 
 TASK = Task("a task", "train", {"n": 1})
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)

@@ -8,8 +8,8 @@ from manyturn.agents.text.context import CONTEXTS, Context
 from manyturn.agents.text.contexts.whole import WholeConfig, WholeConversation
 from manyturn.agents.text.contexts.window import Window, WindowConfig
 from manyturn.agents.text.reply_format import FORMATS, ReplyFormat
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.registry import Named
 from manyturn.trainers.recipe.config import configure
 
 

@@ -8,8 +8,8 @@ from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import LastPrompt, Ledger
 from manyturn.agents.tokens.usage import Usage
 from manyturn.agents.trajectories.trajectory import Trajectory
-from manyturn.envs.contract.roles import ONE_ROLE
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.env.roles import ONE_ROLE
+from manyturn.envs.contract.tasks.task import Task
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
 FINITE = st.floats(-50, 0)

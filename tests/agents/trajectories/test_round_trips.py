@@ -18,7 +18,7 @@ from manyturn.agents.trajectories.files import read_any
 from manyturn.agents.trajectories.folder import write_folder
 from manyturn.agents.trajectories.formats import atif, hub, training_trace
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, from_plain, to_plain
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 
 pytestmark = pytest.mark.versions
 

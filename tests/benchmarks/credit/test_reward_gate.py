@@ -8,7 +8,7 @@ from benchmarks.credit import reward_gate
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.evaluation.paired_comparison import read_evaluation
 from manyturn.agents.play.scripted import Scripted
-from manyturn.envs.contract.panel import make_panel
+from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.local.seats import open_seats
 
 ENV = "manyturn/GuessNumber-v0"

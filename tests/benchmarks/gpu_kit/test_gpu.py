@@ -85,6 +85,7 @@ def test_one_command_leaves_a_row_of_everything(carried, tmp_path):
     assert figures(rows, "rollout").keys() >= {"manyturn, running batch", "transformers, continuous batching"}
 
 
+@pytest.mark.deep
 def test_a_slice_of_a_step_says_what_a_step_would_take(some):
     played, learnt, step = figures(some[0], "household").values()
     assert (played["episodes"], played["turns"]) == (4, 8) and learnt["updates"] == 1
@@ -105,6 +106,7 @@ def writer_of(folder: Path, item: str = "some", ends: float = math.inf, began: f
     return Writer(session, Device("cpu"), journal.Dependencies())
 
 
+@pytest.mark.deep
 def test_a_failure_has_its_traceback_and_the_next_session_tries_it_again(tmp_path):
     def fails() -> dict[str, int]:
         raise torch.OutOfMemoryError("CUDA out of memory")
@@ -147,6 +149,7 @@ def test_a_row_depends_on_what_was_loaded_and_read_and_on_no_output(some):
     ]
 
 
+@pytest.mark.deep
 def test_an_item_that_cannot_begin_leaves_its_traceback_and_its_time(tmp_path):
     session = Session("absent", tmp_path / "rows", tmp_path, tmp_path / "work", "cpu", True, "0000000", 1.0, 0.0)
     rows = schedule.run(session, [schedule.Item("absent", 30), schedule.Item("late", 30)], 40)

@@ -181,6 +181,7 @@ def modules() -> list[str]:
     return [".".join(file.parts) for file in files if file.name != "__init__"]
 
 
+@pytest.mark.deep
 def test_no_benchmark_imports_what_has_moved(tmp_path, forked):
     """A script that takes hours is run too seldom to learn of its imports that way."""
     code = f"import importlib\nfor name in {modules()}:\n    importlib.import_module(name)"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from manyturn.envs.classics.guess_number import LEVELS, GuessNumber
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 
 
 def begun(low: int = 5, high: int = 19, secret: int = 8) -> GuessNumber:

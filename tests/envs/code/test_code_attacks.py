@@ -81,6 +81,7 @@ def env(engine: str) -> Iterator[Code]:
     made.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ATTACKS)
 def test_no_cell_is_paid(env: Code, name: str) -> None:
     env.reset(seed=0, options={"task": "test/easy/3"})

@@ -8,7 +8,7 @@ import pytest
 from manyturn.envs.code.env import Code
 from manyturn.envs.code.tasks import LEVELS, answer
 from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.tools.calls import call_text
 
 
@@ -30,6 +30,7 @@ def finish(env: Code) -> dict[str, Any]:
             return info
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_expert_computes_the_answer(engine: str, level: str) -> None:
     env = Code(difficulty=level)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyturn.containers.container_engine import ContainerEngine
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.envs.code.session import LONGEST, Session
 from manyturn.envs.tools.tool import ToolError
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from manyturn.envs.code import solutions
 from manyturn.envs.code.families import FAMILIES
 from manyturn.envs.code.tasks import answer, cells, question, tasks
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.stable_random import Draws
 
 N = st.integers(1, 120)
 SMALL = st.integers(1, 40)

@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from manyturn.envs.conformance.check import NAMES, Finding, Report, check, examined
-from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv, make
+from manyturn.envs.contract.registration.environments import UnknownArgument, UnknownEnv, make
 from manyturn.envs.hosting.local import one_shot
 
 pytestmark = pytest.mark.versions
@@ -64,7 +64,8 @@ def test_our_own_environments_pass(name):
         ("Unscorable", "rewards", "turn 1: the part 'digit' is nan, so"),
         ("Huge", "spaces", "and the space ends at 1,000,000: show less"),
         ("LeaksDigit", "leak", "contains '6'"),
-        ("ClosesOnce", "gymnasium", "check_env warns"),
+        ("ClosesOnce", "close", "raised the second time (broken.py, line"),
+        ("FixedSeed", "gymnasium", "check_env warns"),
         ("CannotClose", "close", "cannot close"),
     ],
 )
@@ -132,9 +133,8 @@ def test_a_turn_that_is_none_is_no_fault_of_the_spaces(cls):
 def test_one_reason_for_many_failures_is_said_once_with_its_place():
     report = found(f"{MISTAKES}:Raises", *NAMES)
     assert str(report).count("KeyError") == 1 and "mistakes.py, line" in report["turns"].detail
-    assert "15 more" in str(
-        report
-    ) and "for the reason of 'turns': spaces, gymnasium, determinism, other process" in str(report)
+    assert [finding.check for finding in report.failed] == ["turns"]
+    assert "'turns' has failed: odd actions, spaces, determinism, anchors, other process" in str(report)
 
 
 def test_what_is_found_is_said_before_the_next_check_begins():
@@ -194,7 +194,7 @@ def test_an_environment_that_ends_or_holds_up_its_process_is_a_finding(cls, word
     assert report["made"].status == "passed" and report["turns"].status == "failed"
     assert words in report["turns"].detail
     assert {f.status for f in report.findings[4:]} == {"skipped"}
-    assert report["speed"].detail == "not tried, since 'turns' ended the process"
+    assert report["speed"].same_as == "turns" and "not judged" in report["speed"].detail
 
 
 def test_a_constructor_that_never_ends_is_a_finding():

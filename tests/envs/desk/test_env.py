@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.keys import digest, generator
+from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.env import PARTS, Desk
-from manyturn.envs.desk.packs import PACKS
-from manyturn.envs.desk.shapes import LEVELS
+from manyturn.envs.desk.task_shapes import LEVELS
 from manyturn.envs.tools.calls import call_text, calls_text
 from manyturn.envs.tools.tool_prompt import without_tools
 from manyturn.envs.users.agenda import AgendaUser
@@ -37,6 +37,7 @@ def begin(env: Desk, wanted) -> None:
     raise AssertionError("no such task")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "kwargs",
     [
@@ -94,9 +95,9 @@ def test_after_any_harmless_turns_the_expert_still_succeeds(
 def test_one_write_too_many_one_too_few_or_a_wrong_one_earns_nothing(pack: str) -> None:
     env = Desk(pack=pack, difficulty="easy", users=300, rewards="turns")
     begin(env, lambda params: not params["requests"][0]["rule"] and not params["asked"])
-    [errand] = env._job.errands
+    [errand] = env._solution.errands
     right = call_text(errand.call.name, **errand.call.arguments)
-    other = next(key for key in env._counter.store.tables.records["users"] if key != env.task.params["user"])
+    other = next(key for key in env._desk_tools.store.tables.records["users"] if key != env.task.params["user"])
     for extra in (user_write(env, other), None):
         env.reset(seed=0, options={"task": env.task})
         *_, info = env.step(right)
@@ -111,7 +112,7 @@ def test_one_write_too_many_one_too_few_or_a_wrong_one_earns_nothing(pack: str) 
 def user_write(env: Desk, user: str) -> str:
     """A write to a thing of another customer."""
     about, thing = next(iter(env._pack.things.items()))
-    key = env._counter.store["users", user][thing.table][0]
+    key = env._desk_tools.store["users", user][thing.table][0]
     place = {
         "retail": ("set_order_address", {"address": "1 Oak Street, Nowhere"}),
         "travel": ("set_bags", {"bags": 20}),
@@ -136,7 +137,7 @@ def test_a_refusal_names_its_rule_and_no_other(pack: str) -> None:
         *_, info = env.step(call_text("close", answer=answer))
         assert info["success"] == success, answer
     env.reset(seed=0, options={"task": env.task})
-    call = env._job.errands[0].call
+    call = env._solution.errands[0].call
     env.step(call_text(call.name, **call.arguments))
     *_, info = env.step(call_text("close", answer=rule))
     assert not info["success"], "doing what one refuses"
@@ -145,7 +146,7 @@ def test_a_refusal_names_its_rule_and_no_other(pack: str) -> None:
 def test_a_figure_must_be_told_as_it_stands() -> None:
     env = Desk(difficulty="easy", users=300)
     begin(env, lambda params: params["asked"] and params["requests"][0]["rule"])
-    rule, figure = env._job.errands[0].rule, env._job.asked[1]
+    rule, figure = env._solution.errands[0].rule, env._solution.asked[1]
     many = " ".join(map(str, range(1000))).replace(" ", "\n")
     for told, success in (
         (many, False),
@@ -185,9 +186,9 @@ def test_a_tool_shows_short_records_at_the_lowest_difficulty_alone(pack: str) ->
         env = Desk(pack=pack, difficulty=difficulty, users=200)
         begin(env, lambda params: params["way"] == "id")
         request = env.task.params["requests"][0]
-        thing = env._pack.things[env._job.errands[0].kind.about]
-        text, *_ = env.step(call_text(thing.get, **{env._job.errands[0].kind.about: request["key"]}))
-        record = env._counter.store[thing.table, request["key"]]
+        thing = env._pack.things[env._solution.errands[0].kind.about]
+        text, *_ = env.step(call_text(thing.get, **{env._solution.errands[0].kind.about: request["key"]}))
+        record = env._desk_tools.store[thing.table, request["key"]]
         assert set(json.loads(text)) & record.keys() == set(
             env._pack.brief[thing.table] if difficulty == "tiny" else record
         )
@@ -196,7 +197,7 @@ def test_a_tool_shows_short_records_at_the_lowest_difficulty_alone(pack: str) ->
 def test_several_calls_in_a_turn_and_a_close_among_them() -> None:
     env = Desk(difficulty="easy", users=300)
     begin(env, lambda params: params["way"] == "id" and not params["requests"][0]["rule"] and not params["asked"])
-    call = env._job.errands[0].call
+    call = env._solution.errands[0].call
     *_, info = env.step(calls_text([(call.name, call.arguments), ("close", {})]))
     assert info["success"]
 
@@ -212,11 +213,11 @@ def test_a_customer_tells_ids_only_when_asked() -> None:
 
 def test_an_episode_leaves_the_database_as_it_was() -> None:
     env = Desk(difficulty="medium", users=200)
-    before = digest(env._counter.store.tables.records)
+    before = digest(env._desk_tools.store.tables.records)
     for seed in range(5):
         env.reset(seed=seed)
         finish(env)
-    assert digest(env._counter.store.tables.records) == before
+    assert digest(env._desk_tools.store.tables.records) == before
 
 
 def test_instructions_hold_the_policy_and_the_tools() -> None:

@@ -5,9 +5,9 @@ import inspect
 import pytest
 
 from manyturn.envs.desk.customer import nouns
-from manyturn.envs.desk.packs import PACKS
-from manyturn.envs.desk.shapes import LEVELS, REFUSED
+from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.store import Store
+from manyturn.envs.desk.task_shapes import LEVELS, REFUSED
 from manyturn.envs.desk.tasks import perform, tables_of, tasks
 from manyturn.envs.tools.calls import CallRequest
 from manyturn.envs.tools.toolset import Toolset
@@ -18,15 +18,15 @@ EACH = pytest.mark.parametrize("pack", PACKS.values(), ids=lambda pack: pack.nam
 
 @EACH
 def test_a_desk_has_the_size_that_its_pages_state(pack) -> None:
-    counter = pack.counter(Store(pack.tables(200, 0)))
-    assert 12 <= len(Toolset(counter.tools()).names) <= 16
+    desk_tools = pack.desk_tools(Store(pack.tables(200, 0)))
+    assert 12 <= len(Toolset(desk_tools.tools()).names) <= 16
     assert 8 <= len(pack.rules) <= 12
     assert [rule.name for rule in pack.rules] == [f"R{n + 1}" for n in range(len(pack.rules))]
-    writes = {tool.__name__ for tool in counter.writes()}
+    writes = {tool.__name__ for tool in desk_tools.writes()}
     assert {kind.tool for kind in pack.kinds} == writes, "every write is asked for"
     assert all(rule.tools <= writes for rule in pack.rules)
     for kind in pack.kinds:
-        takes = set(inspect.signature(getattr(counter, kind.tool)).parameters)
+        takes = set(inspect.signature(getattr(desk_tools, kind.tool)).parameters)
         assert kind.about in takes and kind.about in pack.things
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from manyturn.envs.desk.packs import PACKS
-from manyturn.envs.desk.people import split_of_user
-from manyturn.envs.desk.shapes import LEVELS, WAYS, Shape, requests_of, split_of_shape
+from manyturn.envs.desk.customer_names import split_of_user
+from manyturn.envs.desk.desks.packs import PACKS
+from manyturn.envs.desk.task_shapes import LEVELS, WAYS, Shape, requests_of, split_of_shape
 from manyturn.envs.desk.tasks import tasks
 
 SPLITS = ("train", "validation", "test")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.desk.packs import PACKS
+from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.store import Store, Tables
 from manyturn.envs.tools.tool import ToolError
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from manyturn.containers.images import NAME
+from manyturn.containers.engine.images import NAME
 
 HEAD = 'schema_version = "1.4"\n[task]\nname = "ours/made"\n'
 DOCKERFILE = f"# a comment\nFROM {NAME}\nWORKDIR /app\nENV GREETING='hi \\\n  there'\nCOPY start.txt ./\n"

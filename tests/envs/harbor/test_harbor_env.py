@@ -11,8 +11,8 @@ from harbor_folders import PLAIN, STEPS, says, written
 
 import manyturn as mt
 from manyturn.agents.records.episode_rows import read_episodes
-from manyturn.containers.container_engine import client
-from manyturn.envs.contract.text_env import Unsupported
+from manyturn.containers.engine.container_engine import client
+from manyturn.envs.contract.env.text_env import Unsupported
 from manyturn.envs.harbor.verifier import Broken
 from manyturn.envs.tools.calls import call_text, calls_text
 
@@ -43,6 +43,7 @@ def steps(engine: str, tmp_path: Path) -> Path:
     return written(tmp_path / "steps", STEPS)
 
 
+@pytest.mark.deep
 def test_commands_play_a_folder_with_the_rewards_of_its_own_tests(command, plain, tmp_path):
     checked = command("check", f"harbor:{plain}")
     assert checked.code == 0 and "expert" in checked.out, checked.out + checked.err
@@ -65,6 +66,7 @@ def test_the_first_text_says_where_and_what_without_the_mark_of_a_benchmark(plai
     env.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "attack",
     [
@@ -92,6 +94,7 @@ def test_tests_are_never_there_while_the_agent_works(steps):
         assert "the-hidden-word" not in text and "test.sh" not in text and "common.txt" not in text
 
 
+@pytest.mark.deep
 def test_steps_pay_what_harbor_pays_and_end_below_their_least_reward(steps):
     env = mt.make(f"harbor:{steps}")
     assert env.get_wrapper_attr("part_names") == ("step:dig", "step:fill")
@@ -113,6 +116,7 @@ def test_steps_pay_what_harbor_pays_and_end_below_their_least_reward(steps):
     assert parts == [{"outcome": 0}] and not info["success"] and info["progress"] == 0
 
 
+@pytest.mark.deep
 def test_the_last_reward_alone_counts_where_the_folder_says_so(engine, tmp_path):
     final = {**STEPS, "task.toml": f'multi_step_reward_strategy = "final"\n{STEPS["task.toml"]}'}
     turns = play(
@@ -134,6 +138,7 @@ def test_a_step_begins_with_what_belongs_to_it_in_the_files_that_were_handed_in(
     assert turns[1][0].endswith("Write what staged.txt says into fill.txt.") and turns[2][0] == "YES\nsand\nkept"
 
 
+@pytest.mark.deep
 def test_the_solutions_of_steps_are_an_expert_and_a_snapshot_goes_on_with_them(steps):
     env, other = mt.make(f"harbor:{steps}"), mt.make(f"harbor:{steps}")
     env.reset(seed=0)
@@ -171,6 +176,7 @@ def test_a_folder_without_a_solution_has_no_expert(engine, tmp_path):
     env.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "verifier",
     [
@@ -196,6 +202,7 @@ def test_tests_that_the_agent_breaks_are_a_failure_and_no_error(engine, tmp_path
     assert (reward, terminated, info["success"]) == (0, True, False)
 
 
+@pytest.mark.deep
 def test_tests_that_take_too_long_are_stopped_and_pay_nothing(engine, tmp_path):
     slow = "#!/bin/bash\necho 1 > /logs/verifier/reward.txt\n[ ! -e slow ] || sleep 60\n"
     toml = f"{PLAIN['task.toml']}[verifier]\ntimeout_sec = 1\n"
@@ -204,6 +211,7 @@ def test_tests_that_take_too_long_are_stopped_and_pay_nothing(engine, tmp_path):
     assert play(folder, [bash("touch slow"), SUBMIT])[-1][1] == 0
 
 
+@pytest.mark.deep
 def test_a_setup_that_the_agent_breaks_ends_the_episode_and_one_that_never_works_is_an_error(engine, tmp_path):
     broken = {**STEPS, "steps/fill/workdir/setup.sh": "test ! -e bad.txt\n"}
     folder = written(tmp_path / "broken", broken)
@@ -214,6 +222,7 @@ def test_a_setup_that_the_agent_breaks_ends_the_episode_and_one_that_never_works
         play(never, [bash("echo yes > dig.txt"), SUBMIT])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("solution", ["echo yes > dig.txt\n", None])
 def test_a_step_that_needs_what_the_agent_has_not_done_is_a_failure_and_no_error(engine, tmp_path, solution):
     loose = {**STEPS, "steps/dig/solution/solve.sh": solution}
@@ -249,6 +258,7 @@ def test_several_rewards_are_measures_and_the_one_of_that_name_counts(engine, tm
     assert play(tmp_path / "several", [SUBMIT], success_from=0.2)[-1][4]["success"]
 
 
+@pytest.mark.deep
 def test_files_of_an_image_that_somebody_has_built_are_the_agents(engine, tmp_path):
     made = client().create_container(
         engine,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.task import SPLITS, split_of
+from manyturn.envs.contract.tasks.task import SPLITS, split_of
 from manyturn.envs.household.generate import SIZES, HouseholdTasks, build, find_task, make_task
 from manyturn.envs.household.layouts import LEVELS, pair_is_unseen
 from manyturn.envs.household.problem import STATIONS, bits

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import manyturn as mt
-from manyturn.envs.contract.environments import NeedsSetup, OutsideLost
+from manyturn.envs.contract.registration.environments import NeedsSetup, OutsideLost
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle, PlaceLost
 
 if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets")):
@@ -101,6 +101,7 @@ def played(name: str, **args: Any) -> Iterator[EnvHandle]:
         handle.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("env", [f"manyturn/{name}-v0" for name in ("Desk", "Shop", "Household")])
 def test_episodes_are_those_that_the_environment_plays_here(env):
     with process(env, "openenv", "--workers", "0") as (url, _):
@@ -128,6 +129,7 @@ def test_tasks_and_splits_are_those_of_the_server():
         assert not handle.has_expert and "no expert or snapshots" in handle.env.get_wrapper_attr("lacks")
 
 
+@pytest.mark.deep
 def test_the_command_line_checks_and_evaluates_it(command, tmp_path):
     with process("manyturn/Maze-v0", "openenv", "--workers", "0") as (url, _):
         found = command("check", f"openenv:{url}", "--samples", 2)
@@ -199,6 +201,7 @@ def test_an_episode_that_is_over_before_it_begins_is_none():
         handle.reset(handle.tasks("train")[0], 1)
 
 
+@pytest.mark.deep
 def test_a_late_answer_is_never_taken_for_that_of_the_next_turn():
     with scripted(turn(), 3.0, turn("late", reward=1.0)) as name, played(name, timeout=1.5) as handle:
         handle.reset(handle.tasks("train")[0], 1)

@@ -5,7 +5,7 @@ import pytest
 import manyturn as mt
 from manyturn.envs.pivot.walk import LEVELS
 
-WORLDS = ("One", "Pair", "Repair", "Delay", "Luck")
+WORLDS = ("One", "Sign", "Pair", "Repair", "Delay", "Luck")
 LUCKY = {"Luck"}  # whose chance is drawn inside of the episode
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.search.env import FOUND, SEARCHES, Search
 from manyturn.envs.search.questions import HOPS
 from manyturn.envs.tools.calls import call_text
@@ -124,6 +124,7 @@ def test_any_text_is_answered_and_none_of_it_succeeds(actions: list[str], seed: 
             break
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "kwargs", [{}, pytest.param({"difficulty": "hard", "rewards": "turns"}, marks=pytest.mark.slow)], ids=str
 )

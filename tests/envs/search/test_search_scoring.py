@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from manyturn.envs.search.corpus import K1, B, Corpus
 from manyturn.envs.search.scoring import exact, f1, normalised
-from manyturn.envs.shop.analyzer import terms
+from manyturn.envs.shop.search.analyzer import terms
 
 WORDS = st.lists(st.sampled_from("the a lamp Lamp, red 1843 an orchard. it's".split()), max_size=8).map(" ".join)
 

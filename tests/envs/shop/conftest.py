@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from needs_files import data
 
-from manyturn.envs.shop.records import ATTRIBUTES, HUMAN, PRODUCTS
+from manyturn.envs.shop.webshop.records import ATTRIBUTES, HUMAN, PRODUCTS
 
 COLOURS, KINDS = ("Red", "Dark Grey", "Navy Blue"), ("Rain Boots", "Table Lamps", "Women's Pumps", "Herbal Tea")
 

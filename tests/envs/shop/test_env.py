@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.environments import make
+from manyturn.envs.contract.registration.environments import make
 from manyturn.envs.contract.turn_reward import wrap
 from manyturn.envs.shop.env import WebShop
-from manyturn.envs.shop.text import MODES
+from manyturn.envs.shop.pages.page_text import MODES
 
 ID = "manyturn/WebShop-v0"
 ACTIONS = st.lists(st.integers(0, 99), max_size=16)
@@ -52,6 +52,7 @@ def test_gymnasium_finds_nothing_to_object_to(small: Path, kwargs: dict) -> None
         check_env(make(ID, data=small, **kwargs).unwrapped, skip_render_check=True)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kwargs", [{}, {"goals": "human", "mode": "text_rich", "reward": "strict"}])
 def test_the_conformance_check_passes(small: Path, kwargs: dict) -> None:
     report = check(ID, {"data": str(small), **kwargs}, samples=4)

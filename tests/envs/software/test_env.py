@@ -10,7 +10,7 @@ import pytest
 from small import Small, episode
 
 from manyturn.containers.pool import the_pool
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.software import reward_levels
 from manyturn.envs.software.env import Software
 from manyturn.envs.tools.calls import call_text, calls_text
@@ -38,6 +38,7 @@ def lines(engine: str) -> Iterator[Small]:
     env.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("actions", "outcome"),
     [
@@ -90,6 +91,7 @@ def test_an_outcome_of_0_or_1_has_no_other_rewards(engine: str) -> None:
     assert episode(env, [TEST, MEND, SUBMIT])[0] == 1.0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("task", ["small", "twice"])
 @pytest.mark.parametrize("actions", ["calls", "lines"])
 def test_the_expert_mends_by_the_tools_of_the_agent(engine: str, actions: str, task: str) -> None:
@@ -171,6 +173,7 @@ def test_the_same_files_are_the_same_situation_by_whatever_way(env: Small) -> No
     assert anchor(bash("cd calc"), bash("true")) != anchor(bash("true"))
 
 
+@pytest.mark.deep
 def test_hundreds_of_episodes_share_a_few_sandboxes(engine: str) -> None:
     text = """
 from manyturn.containers.pool import the_pool

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from small import Small
 
-from manyturn.containers.container_engine import LABEL, client
+from manyturn.containers.engine.container_engine import LABEL, client
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLost
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.envs.hosting.local.seats import Seat, WorkerSeats
@@ -70,6 +70,7 @@ def without_server(container: str) -> None:
         client().kill(container)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("turn", "harm"), [(0, killed), (1, removed), (1, without_server), (3, killed)])
 def test_a_lost_sandbox_is_an_error_and_the_same_episode_can_be_played_again(
     engine: str, turn: int, harm: Callable[[str], None]
@@ -93,6 +94,7 @@ def test_a_lost_sandbox_is_an_error_and_the_same_episode_can_be_played_again(
     asyncio.run(run())
 
 
+@pytest.mark.deep
 def test_a_killed_client_leaves_no_container(engine: str) -> None:
     async def run() -> None:
         async with one_seat() as (seats, seat):
@@ -111,7 +113,7 @@ def test_a_killed_client_leaves_no_container(engine: str) -> None:
 def test_an_engine_that_has_gone_is_an_error_of_the_reset(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     env = Small()
     env.reset(seed=0)
-    (container,) = {env._work.desk._sandbox.name}  # type: ignore[union-attr]  # to be sure that it is this one
+    (container,) = {env._work.workspace._sandbox.name}  # type: ignore[union-attr]  # to be sure that it is this one
     client().kill(container)
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/s.sock")
     with pytest.raises(ToolFault) as found:
@@ -120,5 +122,5 @@ def test_an_engine_that_has_gone_is_an_error_of_the_reset(engine: str, monkeypat
     with pytest.raises(EngineUnavailable):
         while True:  # a sandbox that waits in the pool may still serve
             Small.reset(env, seed=0)
-            env._work.desk._sandbox.stop()  # type: ignore[union-attr]
+            env._work.workspace._sandbox.stop()  # type: ignore[union-attr]
             env.close()

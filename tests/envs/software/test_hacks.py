@@ -18,6 +18,7 @@ def env(engine: str) -> Iterator[Small]:
     env.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", HACKS)
 def test_a_hack_is_paid_nothing(env: Small, name: str) -> None:
     paid, info = episode(env, [call_text("bash", command=HACKS[name]), SUBMIT])

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.software.env import Software
 from manyturn.envs.software.tasks.lock_file import ours
 from manyturn.envs.software.tasks.task_entry import problem
@@ -35,6 +35,7 @@ def solved(env: Software, name: str) -> None:
     assert paid == 1.0, text
 
 
+@pytest.mark.deep
 def test_the_least_smoke_task_is_solved_by_the_expert_and_not_by_chance(env: Software) -> None:
     solved(env, LEAST.id)
 

@@ -4,8 +4,8 @@ import contextlib
 
 import pytest
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.envs.contract.keys import seed_of
 from manyturn.envs.software.source.libraries import library
 from manyturn.envs.software.tasks import lock_file
@@ -50,11 +50,13 @@ def check_released(entries: list[Entry], trials: Trials) -> None:
     assert {test for entry in entries for test in entry.fail_to_pass + entry.pass_to_pass} <= run.passed()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("entry", SMOKE, ids=[entry.id for entry in SMOKE])
 def test_a_smoke_task_fails_as_given(entry, trials_of):
     check_given(entry, trials_of("networkx"))
 
 
+@pytest.mark.deep
 def test_smoke_tasks_pass_as_released(trials_of):
     check_released(SMOKE, trials_of("networkx"))
 

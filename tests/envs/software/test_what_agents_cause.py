@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small import CORE, MENDED, Small, episode
 
-from manyturn.containers.container_engine import client
+from manyturn.containers.engine.container_engine import client
 from manyturn.envs.hosting.handle import deadline
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.envs.software import reward_levels
@@ -39,11 +39,12 @@ def patient() -> Iterator[None]:
     deadline.allow(float("inf"))
 
 
+@pytest.mark.deep
 def test_a_sandbox_that_its_agent_ends_is_a_failure(engine: str) -> None:
     env = Small(engine={"limits": {"memory_mb": 128, "workspace_mb": 8, "scratch_mb": 8}})
     env.reset(seed=0, options={"task": "small"})
     assert env.step(bash(f"perl -e '{MEMORY}'"))[0].endswith("[exit status 137]")
-    name = env._work.desk._sandbox.name
+    name = env._work.workspace._sandbox.name
     score = Path(f"/proc/{client().inspect_container(name)['State']['Pid']}/oom_score_adj")
     if not score.exists():
         pytest.skip("the engine's processes cannot be looked at from here")
@@ -55,6 +56,7 @@ def test_a_sandbox_that_its_agent_ends_is_a_failure(engine: str) -> None:
     env.close()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("patient")
 def test_the_commands_of_one_action_have_a_time_together(engine: str) -> None:
     env = Small()
@@ -66,6 +68,7 @@ def test_the_commands_of_one_action_have_a_time_together(engine: str) -> None:
     env.close()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("patient")
 def test_a_program_that_sleeps_fails_its_tests_in_time(engine: str) -> None:
     env = Small()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.talk.bargain.concession import CURVES, DISCOUNT, Counterpart
 from manyturn.envs.talk.bargain.game import PriceGame, SplitGame
 from manyturn.envs.talk.bargain.moves import Move, move_text, read_move

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.talk.guessing.cities import TRAITS, draw_cities
 from manyturn.envs.talk.guessing.env import GuessCity, TwentyQuestions
 from manyturn.envs.talk.guessing.oracle import answer_in

@@ -3,8 +3,8 @@
 import pytest
 
 from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.registration.environments import make
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 IDS = [
@@ -44,6 +44,7 @@ def test_the_whole_contract_is_kept(name):
     assert report.passed, str(report)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("name", "kwargs"), [(name, {}) for name in IDS] + HARDER)
 def test_the_contract_is_kept_by_every_level_and_form_of_reward(name, kwargs):
     report = check(name, kwargs, samples=3, only=FAST)

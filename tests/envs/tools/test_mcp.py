@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.tools.calls import call_text
 from manyturn.envs.tools.toolset import ToolFault, Toolset
 

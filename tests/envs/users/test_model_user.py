@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 from manyturn.envs.tools.toolset import Toolset
-from manyturn.envs.users.asking import ModelOptions
+from manyturn.envs.users.endpoint.requests import ModelOptions
 from manyturn.envs.users.model import ModelUser
 from manyturn.envs.users.protocol import UserError
 from manyturn.envs.users.tool_use import spoken
@@ -130,6 +130,7 @@ FAULTS: dict[str, tuple[Answer, str]] = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_fault_is_a_user_error_after_the_given_attempts(fault):
     answer, told = FAULTS[fault]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.registration.environments import make
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 from manyturn.envs.users.recording import ReplayOptions, ReplayUser
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.web import browser
 from manyturn.envs.web import chromium as program
 from manyturn.envs.web.browser import BrowserError
@@ -89,6 +89,7 @@ def number(tab: Tab, name: str) -> str:
     return next(control.reference for control in read(tab.snapshot()).controls if control.name == name)
 
 
+@pytest.mark.deep
 def test_a_hostile_page_reaches_nothing_but_its_own_server(hostile):
     tab = hostile.tab
     assert tab.click(number(tab, "Leave"))
@@ -123,6 +124,7 @@ def test_a_tab_opens_again_after_its_page_has_crashed(hostile):
     assert "Leave" in tab.snapshot()
 
 
+@pytest.mark.deep
 def test_a_page_that_hangs_is_given_up_with_its_browser_and_the_next_one_works(hostile):
     tab, before = hostile.tab, browser.the_browser()
     with pytest.raises(BrowserError, match="did not answer within 1 s"):

@@ -1,6 +1,6 @@
 """An expert's episode in this process, with which the tests of other people's trainers compare theirs."""
 
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvHandle
 from manyturn.export.exported_env import Exported, episode_seed
 

@@ -8,7 +8,7 @@ from expert_episode import episode  # pyright: ignore[reportMissingImports]
 from needs_host import host  # pyright: ignore[reportMissingImports]
 from served import FAULTY, UNSCORABLE  # pyright: ignore[reportMissingImports]
 
-from manyturn.envs.contract.panel import PanelError
+from manyturn.envs.contract.tasks.panel import PanelError
 from manyturn.envs.hosting.handle.env_handle import EnvError
 
 

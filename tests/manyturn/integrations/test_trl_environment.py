@@ -19,7 +19,7 @@ from expert_episode import episode
 from needs_host import host
 from served import FAULTY, UNSCORABLE
 
-from manyturn.envs.contract.panel import PanelError
+from manyturn.envs.contract.tasks.panel import PanelError
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.export.exported_env import Exported, episode_seed
 

@@ -23,7 +23,7 @@ from needs_host import host  # pyright: ignore[reportMissingImports]
 from served import FAULTY, UNSCORABLE  # pyright: ignore[reportMissingImports]
 
 import manyturn.credit as mc
-from manyturn.envs.contract.panel import PanelError
+from manyturn.envs.contract.tasks.panel import PanelError
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.export.exported_env import Exported
 

@@ -20,17 +20,21 @@ TITLES = {
     "2402.14740": "Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs",
     "2501.03262": "REINFORCE++",
     "2502.01600": "Reinforcement Learning for Long-Horizon Interactive LLM Agents",
+    "2503.01491": "What's Behind PPO's Collapse in Long-CoT? Value Optimization Holds the Secret",
     "2503.14286": "Tapered Off-Policy REINFORCE",
     "2503.14476": "DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
     "2503.20783": "Understanding R1-Zero-Like Training: A Critical Perspective",
     "2504.03380": "Online Difficulty Filtering for Reasoning Oriented Reinforcement Learning",
     "2504.09710": "DUMP: Automated Distribution-Level Curriculum Learning for RL-based LLM Post-training",
+    "2504.20073": "RAGEN: Understanding Self-Evolution in LLM Agents via Multi-Turn Reinforcement Learning",
     "2505.10978": "Group-in-Group Policy Optimization for LLM Agent Training",
     "2505.11821": "Reinforcing Multi-Turn Reasoning in LLM Agents via Turn-Level Credit Assignment",
     "2505.14970": "Self-Evolving Curriculum for LLM Reasoning",
     "2505.20732": "SPA-RL: Reinforcing LLM Agents via Stepwise Progress Attribution",
     "2505.23585": "On-Policy RL with Optimal Reward Baseline",
+    "2506.01347": "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
     "2506.13585": "MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention",
+    "2507.04632": "MoPPS: Can Prompt Difficulty be Online Predicted for Accelerating RL Finetuning",
     "2507.18071": "Group Sequence Policy Optimization",
     "2507.19849": "Agentic Reinforced Policy Optimization",
     "2507.20673": "Geometric-Mean Policy Optimization",
@@ -48,11 +52,18 @@ TITLES = {
     "2511.20347": "Soft Adaptive Policy Optimization",
     "2512.17008": "Turn-PPO",
     "2601.22491": "Sweet Spot Learning",
+    "2608.05987": "AgentOPSD: Recursive Self-Distillation for Agentic Reinforcement Learning",
+    "OpenReview U3yTQonq10": "Verlog: A Multi-turn RL Framework for LLM Agents",
     "2602.22817": "Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",
     "2604.11037": "RTMC: Step-Level Credit Assignment via Rollout Trees",
     "2605.26684": "Beyond Trajectory-Level Attribution: Graph-Based Credit Assignment for Agentic RL (GraphGPO)",
     "2606.22995": "Group-Graph Policy Optimization for Long-Horizon Agentic Reinforcement Learning",
     "2607.14171": "Branching Policy Optimization: Sandbox-Native Language Agent Reinforcement Learning",
+}
+# What the docstring of a shared part does not say of a recipe's paper.
+OF_RECIPES = {
+    ("starpo-s", "2504.20073"): "the critic is linear in the policy's last hidden states, theirs is a second model",
+    ("verlog", "2503.01491"): "VC-PPO has one discount for all tokens and turns; here the critic's lambda is from it",
 }
 HEAD = """# Papers and recipes
 
@@ -76,11 +87,12 @@ def rows_of(name: str) -> list[str]:
     """The table's rows of a recipe."""
     paper, parts = RecipeHead.of(name).paper, pieces(name)
     tests = ", ".join(f"`{test}`" for test in tests_of(parts))
-    numbers = re.findall(r"arXiv (\d{4}\.\d{5})", paper)
+    numbers = re.findall(r"(?:arXiv )?(\d{4}\.\d{5}|OpenReview \w+)", paper)
     if paper.startswith("none"):
         numbers = []
     papers = [(TITLES[number], number) for number in numbers] or [(paper, "none")]
-    return [f"| {title} | {number} | `{name}` | {differs(parts)} | {tests} |" for title, number in papers]
+    differences = {number: OF_RECIPES.get((name, number)) or differs(parts) for _, number in papers}
+    return [f"| {title} | {number} | `{name}` | {differences[number]} | {tests} |" for title, number in papers]
 
 
 def differs(parts: list[Piece]) -> str:

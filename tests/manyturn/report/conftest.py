@@ -38,7 +38,7 @@ def evaluations(tmp_path_factory) -> tuple[Path, Path]:
     """The expert's and the random policy's, on one panel."""
     from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
     from manyturn.agents.play.scripted import Scripted
-    from manyturn.envs.contract.panel import make_panel
+    from manyturn.envs.contract.tasks.panel import make_panel
     from manyturn.envs.hosting.local.seats import open_seats
 
     maze = "manyturn/Maze-v0"

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.versions
 LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_hostile_text_in_every_place_is_shown_as_text_and_does_nothing(opened, documents, payloads, every):
     """Payloads as ids, observations, replies, actions, causes, names of parts and columns, tokens, tags, cells."""
@@ -322,6 +323,7 @@ def test_curves_tell_their_values_to_the_keyboard(opened, documents):
     assert seen.behaved()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
 def test_nothing_needs_horizontal_scrolling(opened, size, documents, payloads):
     long = ["x" * 400, "a b " * 200, "\u202e" * 80, *payloads[:4]]

@@ -77,6 +77,7 @@ def rewrite(run, step, change):
     write_table(run / "turns" / name, turns, turn_schema(extra))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("live", [False, True])
 def test_a_run_is_shown_as_it_was_played(run, live):
     document = document_of(run, live)

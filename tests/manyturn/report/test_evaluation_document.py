@@ -13,7 +13,7 @@ from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.evaluation.paired_comparison import CompareError, compare, read_evaluation
 from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.records.episode_rows import EPISODES, read_episodes, read_turns, turn_schema, write_table
-from manyturn.envs.contract.panel import Panel, make_panel
+from manyturn.envs.contract.tasks.panel import Panel, make_panel
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.report import document as documents
 from manyturn.report.document import comparison_document, document_of

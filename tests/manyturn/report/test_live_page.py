@@ -73,6 +73,7 @@ def serving(run: Run) -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.deep
 def test_a_live_page_follows_a_run_keeps_the_selection_and_says_when_the_server_has_gone(opened, documents):
     run, report = Run(documents), documents.run_report()
     with serving(run) as address:

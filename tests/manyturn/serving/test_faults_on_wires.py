@@ -85,6 +85,7 @@ def test_two_clients_of_one_session_do_not_play_at_once(tools, wire, tmp_path):
     asyncio.run(play())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_server_that_is_killed_in_an_episode_gives_no_reward(tools, wire, tmp_path):
     async def play():

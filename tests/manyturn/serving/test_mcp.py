@@ -36,6 +36,7 @@ async def same_episode(client, turns, seed):
     """Play the actions of a transcript, and compare every turn with it."""
     now, judged = await begin(client, seed=seed)
     assert now["text"] == turns[0].text and now["turn"] == 0 and not now["ended"]
+    assert judged["manyturn/env_identity"]["files"] and "env_identity" not in now
     for number, turn in enumerate(turns[1:], 1):
         now, judged, result = await act(client, now["episode"], turn.action, turn=number - 1)
         assert now["text"] == turn.text == result.content[0].text
@@ -146,6 +147,7 @@ def test_a_reward_that_is_not_known_is_not_nothing(tools):
     asyncio.run(play())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("action", "kind"), [("raise", "env_error"), ("die", "infra_error"), ("sleep", "infra_error")])
 def test_an_error_of_the_environment_is_no_result_and_tells_no_secrets(tools, capfd, action, kind):
     async def play():
@@ -250,6 +252,7 @@ def test_idle_episodes_close(tools):
     asyncio.run(play())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("tool", "words", "said"),
     [

@@ -46,6 +46,7 @@ def test_a_session_plays_the_episode_of_the_environment(tools):
             one, other = Session(url), Session(url)
             begun = await one.reset(seed=3)
             assert begun["observation"] == turns[0].text and begun["info"]["supports_explicit_close"] is True
+            assert begun["info"]["env_identity"] == held.seats.identity.plain()
             await other.post("/ng-rollout/4-2/reset", {**SHOWN, "manyturn": {"seed": 4}})
             for turn in turns[1:]:
                 step = await one.post("/step", said(turn.action))
@@ -124,6 +125,7 @@ def test_a_reward_that_is_not_known_is_not_taken_for_nothing(tools):
     asyncio.run(play())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("path", "body"),
     [

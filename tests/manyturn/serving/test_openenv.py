@@ -36,6 +36,7 @@ def test_a_session_plays_the_episode_of_the_environment(tools):
             talk = await tools.talk(url)
             answer = await talk.say(reset(seed=3, episode_id="mine"))
             assert answer["type"] == "observation" and answer["data"]["reward"] is None
+            assert answer["data"]["metadata"]["env_identity"] == held.seats.identity.plain()
             for turn in turns[1:]:
                 data = (await talk.say(step(turn.action, metadata={})))["data"]
                 facts = data["observation"]["metadata"]
@@ -69,6 +70,7 @@ def test_an_index_in_a_split_begins_its_task(tools):
     asyncio.run(play())
 
 
+@pytest.mark.deep
 def test_failures_have_codes_and_no_rewards(tools, capfd):
     async def play():
         settings = {"workers": 1, "timeout": 2, "limit": 1, "env_args": {"max_turns": 4}}
@@ -124,6 +126,7 @@ def test_a_reply_that_a_client_took_for_a_number_is_text(tools):
     asyncio.run(play())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("message", "code"),
     [

@@ -3,7 +3,7 @@
 import pytest
 
 import manyturn as mt
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.registration.environments import NeedsSetup
 
 PLAN = """
 name = "small"

@@ -116,6 +116,7 @@ def test_a_suites_file_starts_no_code(command, small, tmp_path, name):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.deep
 def test_a_suite_that_was_killed_continues_where_it_was(command, small, tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     plan = (tmp_path / "plan.toml").read_text().replace("strangers/Stairs-v0", "manyturn/GuessNumber-v0")
@@ -159,12 +160,12 @@ def test_a_suite_that_was_killed_continues_where_it_was(command, small, tmp_path
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("--suite v2", "unknown suite 'v2'; There are v1; a file ends in .json"),
+        ("--suite v2", "unknown suite 'v2'; there are v1; a file ends in .json"),
         ("--suite none.json", "there is no none.json: make it with manyturn suite freeze PLAN.toml --out none.json"),
         ("--suite small.json --only maze-esy", "unknown panel of small 'maze-esy'; did you mean 'maze-easy'?"),
         ("--suite small.json --env manyturn/Maze-v0", "a suite says which tasks are played: leave --env out"),
         ("--suite small.json --limit 2", "leave --limit out"),
-        ("--suite small.json --env.args.difficulty easy", "leave --env-args out"),
+        ("--suite small.json --env.args.difficulty easy", "leave --env.args out"),
         ("--suite small.json --require gpu", "--require gpu: name engine or browser or data"),
         ("--only maze --env manyturn/Maze-v0", "--only has no effect without --suite: add --suite v1"),
         ("--suite plan.json", "plan.json: this is not a suite"),

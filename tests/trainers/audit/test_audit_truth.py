@@ -7,7 +7,7 @@ import manyturn as mt
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.credit.audit.scores import Scorer
 
-WORLDS = ("One", "Pair", "Repair", "Delay", "Luck")
+WORLDS = ("One", "Sign", "Pair", "Repair", "Delay", "Luck")
 
 
 def closed_form(audit, env, noise):
@@ -22,6 +22,7 @@ def closed_form(audit, env, noise):
     return np.array(effects)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("policy", "noise", "world"), [*(("random", 1.0, one) for one in WORLDS), ("expert:0.6", 0.6, "Pair")]
 )

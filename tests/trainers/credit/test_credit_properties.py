@@ -60,6 +60,7 @@ def test_order_of_turns_and_names_of_groups_do_not_matter(method, batch, seed):
     np.testing.assert_allclose(advantage(shuffled, method), advantage(batch, method)[order_K], atol=1e-9)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", [*METHODS, SIMILAR, *RAW], ids=str)
 @quick
 @given(batch=batches(unscorable=True))

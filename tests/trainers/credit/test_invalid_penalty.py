@@ -74,5 +74,5 @@ def test_a_group_that_its_returns_tell_apart_is_not_the_penaltys():
 @given(failures())
 def test_grounding_is_paid_for_what_was_understood_and_not_for_a_kept_format(batch):
     batch = replace(batch, columns={"contribution": np.zeros(len(batch.turn_K))})
-    spa = CreditConfig(rewards=[{"name": "spa", "beta": 0.5}], advantage="mt_grpo")
+    spa = CreditConfig(rewards=[{"name": "spa", "beta": 0.5, "wage": "by_turn"}], advantage="mt_grpo")
     assert (credit(batch, spa).batch.parts["grounding"] == 0.5 * batch.understood_K).all()

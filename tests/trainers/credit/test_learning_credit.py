@@ -6,6 +6,7 @@ from learning import learns, often
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", often(sorted({*ADVANTAGES.names()} - {"grpo"})))
 def test_every_advantage_learns_as_its_base_does(name, tmp_path_factory):
     learns(name, {}, {"credit": {"advantage": name}}, tmp_path_factory)

@@ -9,7 +9,7 @@ from credit_batches import batches, quick, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.credit.batch.episode_sums import last_K
 from manyturn.trainers.credit.batch.reward_parts import PATIENCE
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
@@ -27,8 +27,10 @@ STAGES = [
     {"name": "part_weights", "weights": {"step": 0.5, "outcome": 2.0}},
     {"name": "gated", "gates": GATES[:1]},
     {"name": "gated", "gates": GATES, "equal": "closes"},
-    {"name": "spa"},
-    {"name": "spa", "completeness": "residual_to_last", "alpha": 0.5},
+    {"name": "clip_delta", "part": "step", "eta": 0.25},
+    {"name": "opsd"},
+    {"name": "spa", "completeness": "none", "wage": "by_turn"},
+    {"name": "spa", "alpha": 0.5},
     {"name": "spa", "form": "released"},
     {"name": "igpo"},
     {"name": "igpo", "measure": "log"},
@@ -64,8 +66,16 @@ def furnished(batch: TurnBatch, seed: int) -> TurnBatch:
         "longest_episode": np.full(K, 8.0),
     }
     parts = {"outcome": batch.parts["outcome"], "step": batch.parts["gain"]}
+    unjudged_T = rng.random(len(batch.turn_of_T)) < 0.2
+    unjudged_T[np.diff(batch.turn_of_T, prepend=-1) > 0] = False  # a turn without a judged token is unscorable
+    ratios_T = np.where(unjudged_T, np.nan, rng.integers(-8, 9, len(batch.turn_of_T)) / 8)
     return replace(
-        batch, parts=parts, columns=columns, format_valid_K=rng.random(K) < 0.7, understood_K=rng.random(K) < 0.7
+        batch,
+        parts=parts,
+        columns=columns,
+        token_columns={"teacher": ratios_T},
+        format_valid_K=rng.random(K) < 0.7,
+        understood_K=rng.random(K) < 0.7,
     )
 
 
@@ -161,6 +171,19 @@ def test_what_a_stage_needs_is_what_it_asks_the_batch_for(stage):
     [column] = REWARDS.parse(stage).needs
     with pytest.raises(ValueError, match=f"no column '{column}'"):
         run(TurnBatch.from_episodes([[0, 1]], groups=[0]), stage)
+
+
+# ---- clip_delta -------------------------------------------------------------------------------------------------
+
+
+@quick
+@given(batch=batches(), seed=st.integers(0, 99))
+def test_a_bounded_part_cannot_be_collected_by_more_turns(batch, seed):
+    batch = furnished(batch, seed)
+    first_E = sums_E(batch, np.where(batch.turn_K == 0, batch.parts["step"], 0.0))
+    told_apart = run(batch, {"name": "clip_delta", "part": "step"})[0]
+    np.testing.assert_allclose(sums_E(told_apart, told_apart.parts["step"]), first_E, atol=1e-9)
+    assert (run(batch, {"name": "clip_delta", "part": "step", "eta": 0.5, "delta": False})[0].parts["step"] <= 0).all()
 
 
 # ---- gated ------------------------------------------------------------------------------------------------------
@@ -270,12 +293,22 @@ def test_a_part_that_never_comes_is_told_after_the_first_batches():
 @given(batch=scored, seed=st.integers(0, 99), alpha=st.sampled_from([1.0, 0.5]))
 def test_complete_contributions_sum_to_the_outcome(batch, seed, alpha):
     batch = furnished(batch, seed)
-    paid, _, _ = run(batch, SpaConfig(completeness="residual_to_last", alpha=alpha))
+    paid, _, _ = run(batch, SpaConfig(alpha=alpha))
     wanted_E = alpha * sums_E(batch, batch.parts["outcome"])
     np.testing.assert_allclose(sums_E(paid, paid.parts["contribution"]), wanted_E, atol=1e-12)
     assert not np.nan_to_num(paid.parts["outcome"]).any()
     np.testing.assert_array_equal(paid.parts["step"], batch.parts["step"])
-    np.testing.assert_array_equal(paid.parts["grounding"], 0.5 * batch.understood_K)
+    assert (sums_E(paid, paid.parts["grounding"]) <= 0.5).all(), "an episode that dawdles would live on its wage"
+    np.testing.assert_array_equal(paid.parts["grounding"] > 0, batch.understood_K)
+
+
+def test_contributions_that_explain_too_little_leave_the_outcome_where_it_was():
+    """A wage, and what noise was taken for, stayed in the rewards."""
+    weight = {"contribution": [[0.0, 0.0], [0.0]], "contribution_weight": [[0.0, 0.0], [0.0]]}
+    batch = TurnBatch.from_episodes([[0, 1.0], [0.5]], groups="aa", columns=weight)
+    np.testing.assert_array_equal(run(batch, SpaConfig())[0].reward_K, batch.reward_K)
+    with pytest.raises(ConfigError, match="give 1 or less, or set wage = 'by_turn'"):
+        SpaConfig(beta=2.0)
 
 
 def test_the_released_form_leaves_unscorable_episodes_out_of_the_comparison():
@@ -287,7 +320,7 @@ def test_the_released_form_leaves_unscorable_episodes_out_of_the_comparison():
     np.testing.assert_allclose(paid.reward_K, [0.5, 1.0, 0.0, nan, 2.5])
 
 
-@pytest.mark.parametrize("changes", [{"alpha": 0.5}, {"completeness": "residual_to_last"}])
+@pytest.mark.parametrize("changes", [{"alpha": 0.5}, {"completeness": "none"}, {"wage": "by_turn"}])
 def test_options_without_effect_in_the_released_form_are_refused(changes):
     with pytest.raises(ConfigError, match="no effect with form = 'released'"):
         SpaConfig(form="released", **changes)
@@ -412,7 +445,7 @@ def test_rounding_of_what_spa_pays_out_neither_opens_nor_closes_a_gate(threshold
     contributions = np.random.default_rng(0).normal(size=(200, 9)).tolist()
     columns = {"contribution": contributions}
     batch = TurnBatch.from_episodes([[0.0] * 8 + [threshold]] * 200, groups=[0] * 200, columns=columns)
-    paid = run(batch, SpaConfig(beta=0.0, completeness="residual_to_last"))[0]
+    paid = run(batch, SpaConfig(beta=0.0))[0]
     sum_E = sums_E(paid, paid.parts["contribution"])
     assert (sum_E < threshold).any() and (sum_E > threshold).any(), "or there is no rounding to look through"
     for moved, opens, closes in ((0.0, 1, 0), (-1e-6, 0, 0), (1e-6, 1, 1)):

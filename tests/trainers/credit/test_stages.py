@@ -13,7 +13,7 @@ import pytest
 import tomli_w
 from pydantic import ValidationError
 
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options.options import Options
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, StageConfig

@@ -1,12 +1,18 @@
 """What nobody can know is taken neither for a reward nor for an error."""
 
 import asyncio
+import math
+
+import numpy as np
+import pytest
 
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import open_seats
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
+from manyturn.trainers.credit.stages import ADVANTAGES
 from manyturn.trainers.play.rollout.rollouts import describe, turn_batch
 
 
@@ -39,3 +45,20 @@ def test_a_reward_that_nobody_can_know_is_neither_zero_nor_an_error(tmp_path):
     earned = credit(turn_batch(episodes), CreditConfig(advantage={"name": "grpo", "std": False}))
     assert earned.advantage_K.tolist() == [0.0, -0.5, 0.5]
     assert describe(episodes)["return"] == 0.5
+
+
+@pytest.mark.parametrize("name", ADVANTAGES.names())
+def test_no_method_computes_with_what_nobody_knows(name):
+    """All episodes of the second task are unscorable, so that its statistics are those of nothing."""
+    rewards = [[0, 1], [0, 0], [math.nan, 1], [math.nan]]
+    batch = TurnBatch.from_episodes(
+        rewards,
+        groups=[0, 0, 1, 1],
+        anchors=["ab", "ab", "ab", "a"],
+        columns={column: [[0] * len(one) for one in rewards] for column in ("action", "drawer", "tempered", "drift")},
+        token_columns={"value": [[[0]] * len(one) for one in rewards]},
+    )
+    more = {"stratified": {"stratum": "turns"}, "rtmc": {"prior": 0.0}, "spo": {"forgetting": "steady"}}
+    with np.errstate(invalid="raise", divide="raise"):
+        earned = credit(batch, CreditConfig(advantage={"name": name, **more.get(name, {})}))
+    assert not earned.advantage_K[~batch.scorable_K].any()

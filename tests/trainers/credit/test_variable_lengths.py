@@ -14,8 +14,7 @@ PUBLISHED = [{"name": "igpo", "baseline": baseline} for baseline in ("separate",
 METHODS = [
     {"name": name, **more}
     for name in ADVANTAGES.names(lambda kind: kind.compares_returns_only is not True)
-    # forks compares branches only; situation_gae mixes values of few visits, as its page warns
-    if name not in ("forks", "situation_gae")
+    if name != "forks"  # which compares branches only
     for more in ([{}, {"std": False}] if "std" in ADVANTAGES.entry(name).config_type.model_fields else [{}])
 ]
 GAIN = st.floats(0.05, 2.0)
@@ -62,8 +61,8 @@ def test_another_turn_that_earns_something_is_worth_taking_and_one_that_costs_is
 
 def test_all_methods_that_separate_turns_are_tried():
     assert {method["name"] for method in METHODS} == {
-        *("bilevel_gae", "g2po", "gae", "gigpo", "hgpo", "igpo", "mt_grpo", "reinforce_pp", "rtmc"),
-        "turn_gae",
+        *("bilevel_gae", "dual_gae", "g2po", "gae", "gigpo", "hgpo", "igpo", "mt_grpo", "reinforce_pp", "rtmc"),
+        *("situation_gae", "turn_gae"),
     }
 
 

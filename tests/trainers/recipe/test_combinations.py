@@ -18,10 +18,10 @@ from hypothesis import given
 from refused_cases import REFUSED, SPA
 from unfit_cases import UNFIT
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.layers import overlay
-from manyturn.envs.contract.options import UNFINISHED, ConfigError
-from manyturn.envs.contract.refusals import options_in, refuse_unfit
+from manyturn.envs.contract.options.options import UNFINISHED, ConfigError
+from manyturn.envs.contract.options.overlay import overlay
+from manyturn.envs.contract.options.refusals import options_in, refuse_unfit
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
@@ -41,7 +41,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "spo": {"forgetting": "steady", "low": -99, "high": 99},
 }
 OF_GROUPS = ["grpo", "rloo", "loop", "opo", "stratified", "mt_grpo", "igpo", "reinforce_pp_baseline", "rtmc"]
-NEEDED = {name: {"value": {}} for name in ("gae", "turn_gae", "bilevel_gae")}
+NEEDED = {name: {"value": {}} for name in ("gae", "turn_gae", "bilevel_gae", "dual_gae")}
 OF_SITUATIONS = ["gigpo", "graphgpo", "g2po", "hgpo", "situation_gae"]
 
 
@@ -79,7 +79,7 @@ def test_a_column_that_nobody_supplies_is_refused(monkeypatch):
 
     monkeypatch.setattr(ADVANTAGES, "_entries", dict(ADVANTAGES._entries))
     ADVANTAGES.register(WishfulConfig)(lambda batch, config: batch.column("foresight"))
-    with pytest.raises(ConfigError, match="wishful needs the unknown column 'foresight'; There are action, belief"):
+    with pytest.raises(ConfigError, match="wishful needs the unknown column 'foresight'; there are action, belief"):
         run(**{"credit.advantage": "wishful"})
     run(**{"credit.advantage": "spo"})
 
@@ -143,14 +143,17 @@ def test_a_group_of_one_that_is_refused_would_give_no_credit(name, batch):
     assert not advantage(batch, of(name)).any()
 
 
-@pytest.mark.parametrize("name", ["gae", "turn_gae", "bilevel_gae", "spo", "reinforce_pp"])
+@pytest.mark.parametrize("name", ["gae", "turn_gae", "bilevel_gae", "dual_gae", "spo", "reinforce_pp", "psr_nsr"])
 def test_methods_without_groups_take_one_episode_of_each_task(name):
     assert run(**{"credit.advantage": of(name), "rollout.group": 1, **NEEDED.get(name, {})}).rollout.group == 1
 
 
 @pytest.mark.parametrize("name", OF_GROUPS + OF_SITUATIONS)
 def test_methods_of_groups_need_a_group(name):
-    with pytest.raises(ConfigError, match=r"raise rollout\.group, .*\(bilevel_gae, gae, reinforce_pp, spo, turn_gae\)"):
+    with pytest.raises(
+        ConfigError,
+        match=r"raise rollout\.group, .*\(bilevel_gae, dual_gae, gae, psr_nsr, reinforce_pp, spo, turn_gae\)",
+    ):
         run(**{"credit.advantage": of(name), "rollout.group": 1})
     run(**{"credit.advantage": of(name), "rollout.group": 2, **NEEDED.get(name, {})})
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.layers import overlay
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
@@ -196,6 +196,7 @@ def own_run(tmp_path_factory):
     return folder / "run"
 
 
+@pytest.mark.deep
 def test_an_own_model_on_an_own_environment_runs_with_settings_that_fit_it(own_run):
     told = tomllib.loads((own_run / "config.toml").read_text())
     assert told["model"]["name"] == "pretrained" and told["agent"]["instructions"]

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.versions
 ROOT = Path(__file__).parents[3]
 STAGES = '''
 from typing import Annotated, Literal
-from manyturn.envs.contract.options import OnlyWith
+from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.trainers.credit.stages import ADVANTAGES, REWARDS, StageConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES, ObjectiveConfig
 

@@ -9,8 +9,8 @@ from typing import Literal
 import pytest
 from short_runs import short_run
 
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.registry import Named
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.recipe.logger import LOGGERS, Logger

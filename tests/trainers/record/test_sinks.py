@@ -12,7 +12,7 @@ import pytest
 from needs import absent
 from short_runs import short_run
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import configure, to_toml
 from manyturn.trainers.record.run_folder import read_config, read_metrics
 from manyturn.trainers.record.trackers.tracker_names import named
@@ -64,6 +64,7 @@ def weights(run: Path) -> str:
     return json.loads((run / "summary.json").read_text())["weights"]
 
 
+@pytest.mark.deep
 def test_a_tracker_that_fails_is_named_once_and_the_run_comes_to_the_same_weights(world, calm, forked):
     (world / "broken").mkdir()
     (world / "broken" / "wandb.py").write_text(BROKEN)

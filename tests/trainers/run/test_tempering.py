@@ -27,6 +27,7 @@ def steps_of(folder, target: float, steps: int, resume_at: int | None = None) ->
     return [line for line in read_metrics(folder) if line["phase"] == "train"]
 
 
+@pytest.mark.deep
 def test_the_temperature_follows_the_entropy_of_the_step_before(tmp_path):
     lines = steps_of(tmp_path / "run", 0.3, 4)
     entropies = [line["drawn_entropy"] for line in lines]

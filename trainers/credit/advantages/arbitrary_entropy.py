@@ -32,7 +32,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from manyturn.envs.contract.options import OnlyWith
+from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, TurnBatch
 from manyturn.trainers.credit.groups.group_statistics import EPS, deviation, group_statistics, standardised
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage, StageConfig

@@ -35,7 +35,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manyturn.envs.contract.options import OnlyWith
+from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.groups.anchors import anchor_diagnostics
 from manyturn.trainers.credit.groups.situations import situations

@@ -36,8 +36,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from manyturn.envs.contract.options import OnlyWith
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.turn import OUTCOME
+from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.groups.anchors import anchor_diagnostics
 from manyturn.trainers.credit.groups.situation_graph import distances, reached_goal

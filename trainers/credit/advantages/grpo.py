@@ -26,7 +26,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from manyturn.envs.contract.options import OnlyWith
+from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
 from manyturn.trainers.credit.groups.group_statistics import (
     EPS,

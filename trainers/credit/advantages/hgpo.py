@@ -33,7 +33,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from manyturn.envs.contract.options import OnlyWith
+from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK, TurnBatch
 from manyturn.trainers.credit.groups.anchors import anchor_diagnostics
 from manyturn.trainers.credit.groups.group_statistics import (

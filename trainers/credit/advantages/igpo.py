@@ -40,8 +40,8 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from manyturn.envs.contract.options import OnlyWith
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.turn import OUTCOME
+from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.trainers.credit.batch.episode_sums import last_K
 from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
 from manyturn.trainers.credit.groups.anchors import equal_anchors

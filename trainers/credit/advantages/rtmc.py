@@ -70,7 +70,7 @@ def rtmc(batch: TurnBatch, config: RtmcConfig) -> Advantage:
     return_K, first_K = batch.turn_return_K(config.gamma) + batch.penalty_K, first_visits(batch, tried_K)
     visits_K = group_statistics(return_K, situation_K, first_K).count_K
     members = group_statistics(batch.episode_return_E()[batch.episode_K], batch.group_K, counted(batch, "episodes"))
-    seen_K = node_means(return_K, situation_K, first_K)
+    seen_K = np.nan_to_num(node_means(return_K, situation_K, first_K))
     value_K = (visits_K * seen_K + config.prior * members.mean_K) / np.maximum(visits_K + config.prior, 1.0)
     gain_K = node_means(return_K, tried_K, first_K) - value_K
     gain_K = np.where(batch.scorable_K & (members.count_K > 1), gain_K, 0.0)

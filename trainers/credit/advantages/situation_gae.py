@@ -4,7 +4,7 @@
     V(s) = (n(s) mean of G over the visits to s + prior b(s)) / (n(s) + prior)         G_k = sum_(j>=k) gamma^(j-k) r_j
     lambda(s) = prior / (prior + m(s))
     n(s): visits to s by the task's episodes;  m(s): its visits by other episodes than k's
-    b(s): the critic's value at the turn, where the run has one; else the mean return of the task's episodes
+    b(s): the critic's value at the turn, where the run has one; else the mean of G over the task's turns of its number
 
 Shapes: turns K -> advantage_K.
 Source: ours. It puts together what others do apart: values along the graph of situations (G2PO, arXiv 2606.22995), a
@@ -13,22 +13,24 @@ of each situation, and a critic or branches where a run has them.
 
 Implementation:
 1. Where a situation came back often, its mean stands for all that may follow, and the luck of the own episode counts
-   little. Where it did not, lambda is 1: the advantage is the episode's return minus the prior.
-2. With ``critic`` values of a head are the prior. Where situations come back they hardly matter; where the state
+   little. Where it did not, lambda is 1: the advantage is what was still earned less b, times prior / (1 + prior),
+   since V holds the own return too.
+2. The prior is of what is left to earn: the mean over the episodes that got to a turn of this number. With the return
+   of full episodes in its place, which rewards before the turn are part of, to stop could be worth more than to go on.
+   A turn that only one episode reached is compared with itself and earns 0: of the only long success, the last turns.
+3. With ``critic`` values of a head are the prior. Where situations come back they hardly matter; where the state
    decides and nothing comes back, this is GAE of turns with lambda 1.
-3. Branches (``rollout.branching``) visit situations again, so that forks need no method of their own here.
-4. Truncated episodes count as they ended. A group of one gives 0. Every token of a turn gets the turn's advantage.
-5. With ``std`` the task's advantages are divided by their standard deviation, ddof 0.
+4. Branches (``rollout.branching``) visit situations again, so that forks need no method of their own here.
+5. Truncated episodes count as they ended. A group of one gives 0. Every token of a turn gets the turn's advantage.
+6. With ``std`` the task's advantages are divided by their standard deviation, ddof 0.
 
 Differences: none, for there is no paper. Values hold the own episode's return too, which biases them towards it; G2PO
 and RTMC do so as well.
 
-Against continuations of snapshots it did best of all where situations come back and say what matters, and worse than
-GRPO where anchors forget what decides: a mean over situations that were never the same is trusted all the same. It does
-not replace the methods that it joins.
+Where anchors forget what decides, a mean over situations that were never the same is trusted all the same: the credit
+audit shows that before a run (docs/credit-audit.md).
 
-Watch: ``trusted``, the mean of 1 - lambda: near 0, it is an episode's return against a mean. ``mean_anchor_size``.
-With few visits a turn that costs something can get more credit than stopping, where lengths differ.
+Watch: ``trusted``, the mean of 1 - lambda: near 0, it is a return against a mean. ``mean_anchor_size``.
 """
 
 from typing import ClassVar, Literal
@@ -54,7 +56,7 @@ class SituationGaeConfig(SituationConfig):
     prior: float = Field(default=1.0, gt=0)
     """Visits that the prior counts for, in values and in the trust in them."""
     critic: bool = False
-    """Take a critic's values for the prior, which ``[value]`` learns; without it the task's mean return."""
+    """Take a critic's values for the prior, which ``[value]`` learns; without it the mean over turns of one number."""
     std: bool = True
     """Divide by the standard deviation of the task's advantages."""
 
@@ -80,7 +82,7 @@ def situation_gae(batch: TurnBatch, config: SituationGaeConfig) -> Advantage:
     return_K, next_K = batch.turn_return_K(config.gamma) + batch.penalty_K, next_row(batch)
     visits_K = group_statistics(return_K, situation_K, scorable_K).count_K
     own_K = group_statistics(return_K, paired(situation_K, batch.episode_K), scorable_K).count_K
-    before_K = _critic(batch) if config.critic else members.mean_K
+    before_K = _critic(batch) if config.critic else _at_number(batch, return_K)
     seen_K = np.nan_to_num(node_means(return_K, situation_K, scorable_K))
     value_K = (visits_K * seen_K + config.prior * before_K) / (visits_K + config.prior)
     lambda_K: FloatK = np.divide(config.prior, config.prior + visits_K - own_K, dtype=np.float64)
@@ -94,6 +96,11 @@ def situation_gae(batch: TurnBatch, config: SituationGaeConfig) -> Advantage:
     figures = {**anchor_diagnostics(situation_K, scorable_K), "trusted": trusted}
     targets_T = _targets(batch, return_K) if config.critic else None
     return Advantage(total_K - batch.penalty_K, {}, figures, targets_T=targets_T)
+
+
+def _at_number(batch: TurnBatch, return_K: FloatK) -> FloatK:
+    """Mean (K) of the returns from the turns that have the same number in an episode of the task."""
+    return group_statistics(return_K, paired(batch.group_K, batch.turn_K), batch.scorable_K).mean_K
 
 
 def _critic(batch: TurnBatch) -> FloatK:

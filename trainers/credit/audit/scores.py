@@ -23,6 +23,16 @@ from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import credit
 
 BINS = 10
+LACKS = {
+    **dict.fromkeys(
+        ("longest_reply", "longest_episode"), "a limit of a run's: give it lengths, as overlong:max_tokens=64,buffer=16"
+    ),
+    "belief": "for which the environment has to name a true answer: override answer()",
+    "progress": "which the environment does not report: override progress()",
+    "tempered": "which members that a run draws at another temperature have: measure it by training",
+    "tool_calls": "which only replies of a language model have: take another stratum, as stratified:stratum=turns",
+}
+"""Column -> why an audit may lack it, and what to do."""
 BRANCHES = "drawer"  # the column of methods that compare the branches of a situation
 
 
@@ -160,7 +170,9 @@ def credit_of(sample: AuditSample, config: CreditConfig, anchor: str = OWN) -> F
     there = batch.columns.keys() | batch.token_columns.keys()
     for column, stage in config.needs.items():
         if column not in there:
-            raise ValueError(f"{stage} needs the column {column!r}, which this audit cannot supply")
+            raise ValueError(
+                f"{stage} needs the column {column!r}, {LACKS.get(column, 'which this audit cannot supply')}"
+            )
     return credit(batch, config).advantage_K
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 Extent = Literal["reply", "episode"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.turn import OUTCOME
+from manyturn.envs.contract.options.options import unknown
 from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
 
 PATIENCE = 50  # batches

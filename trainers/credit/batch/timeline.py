@@ -36,17 +36,19 @@ class Timeline(NamedTuple):
         start_I = np.concatenate([[0], np.cumsum(alive_I)])
         return cls(start_I[place_P] + rank_E[episode_P], start_I, alive_I)
 
-    def to_go(self, value_P: FloatP, factor: float) -> FloatP:
+    def to_go(self, value_P: FloatP, factor: float | FloatP) -> FloatP:
         """Sum over a place's own and later places of value x factor^distance.
+
+        Of several factors (P) that of a place leads to the next one.
 
         >>> Timeline.of(np.array([0, 0, 1, 0]), np.array([0, 1, 0, 2])).to_go(np.array([1.0, 2.0, 8.0, 4.0]), 0.5)
         array([3., 4., 8., 4.])
         """
-        flat = np.empty(len(value_P))
-        flat[self.index_P] = value_P
+        flat, factors = np.empty(len(value_P)), np.empty(len(value_P))
+        flat[self.index_P], factors[self.index_P] = value_P, factor
         for time in range(len(self.alive_I) - 3, -1, -1):
             here, later, alive = self.start_I[time], self.start_I[time + 1], self.alive_I[time + 1]
-            flat[here : here + alive] += factor * flat[later : later + alive]
+            flat[here : here + alive] += factors[here : here + alive] * flat[later : later + alive]
         return flat[self.index_P]
 
     def following(self, value_P: FloatP, end_P: FloatP) -> FloatP:

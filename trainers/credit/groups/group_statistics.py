@@ -31,7 +31,10 @@ class GroupConfig(StageConfig):
 
 
 class GroupStatistics(NamedTuple):
-    """Per turn, the statistics of its group: number of members, mean, sample standard deviation (ddof 1)."""
+    """Per turn, the statistics of its group: number of members, mean, sample standard deviation (ddof 1).
+
+    All are 0 where no member is counted.
+    """
 
     count_K: IntK
     mean_K: FloatK
@@ -72,7 +75,7 @@ def group_statistics(value_K: FloatK, group_K: IntK, counted_K: BoolK) -> GroupS
     low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
     np.minimum.at(low, ids, values)
     np.maximum.at(high, ids, values)
-    flat = low >= high  # or not counted: low is inf
+    flat = low == high
     mean = np.where(flat, low, np.bincount(ids, values, groups) / np.maximum(count, 1))
     square = np.bincount(ids, (values - mean[ids]) ** 2, groups)
     std = np.sqrt(square / np.maximum(count - 1, 1))

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import OnlyWith
+from manyturn.envs.contract.options.options import OnlyWith
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.turn_batch import IntK, TurnBatch
 from manyturn.trainers.credit.groups.anchors import equal_anchors, similar_anchors
 from manyturn.trainers.credit.stages import StageConfig

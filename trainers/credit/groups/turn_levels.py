@@ -16,8 +16,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from manyturn.envs.contract.options import OnlyWith, unknown
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.turn import OUTCOME
+from manyturn.envs.contract.options.options import OnlyWith, unknown
 from manyturn.trainers.credit.batch.timeline import Timeline
 from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, IntK, TurnBatch
 from manyturn.trainers.credit.groups.group_statistics import (

@@ -12,12 +12,12 @@ A penalty of a turn is taken from the advantage of its own tokens and from no ta
 environment's rewards.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field
 
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.timeline import FloatP, Timeline
 from manyturn.trainers.credit.batch.turn_batch import FloatK, FloatT, TurnBatch
 from manyturn.trainers.credit.stages import StageConfig
@@ -37,6 +37,9 @@ class ValueConfig(StageConfig):
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset({"value", "final_value"} if self.bootstrap else {"value"})
+
+    def of_returns(self) -> Self:
+        return self.model_copy(update={"lam": 1.0})
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         if not self.bootstrap or run.credit.truncated != "left_out":
@@ -70,10 +73,18 @@ def after_end(batch: TurnBatch, *, bootstrap: bool) -> FloatK:
     return np.where(batch.truncated_E[batch.episode_K], np.nan_to_num(batch.column("final_value"), nan=0.0), 0.0)
 
 
-def estimate(timeline: Timeline, reward_P: FloatP, value_P: FloatP, gamma: float, lam: float, end_P: FloatP) -> FloatP:
+def estimate(
+    timeline: Timeline,
+    reward_P: FloatP,
+    value_P: FloatP,
+    gamma: float | FloatP,
+    lam: float | FloatP,
+    end_P: FloatP,
+) -> FloatP:
     """Advantage of each step, not whitened.
 
     Args:
+        gamma, lam: of all steps, or of each.
         end_P: value after the last step of the step's episode.
 
     >>> line = Timeline.of(np.array([0, 0]), np.array([0, 1]))

@@ -31,8 +31,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.options import Options
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.turn import OUTCOME
+from manyturn.envs.contract.options.options import Options
 from manyturn.trainers.credit.batch.episode_sums import episode_sum_K
 from manyturn.trainers.credit.batch.reward_parts import note_parts, part_K
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
@@ -79,7 +79,7 @@ def gated(batch: TurnBatch, config: GatedConfig, memory: dict[str, Any] | None) 
     (array([0.25, 1.5 , 0.  , 0.  ]), {'open_gates': 0.5})
     """
     memory = note_parts("gated", config.named_parts(), batch, memory)
-    open_K = np.full(len(batch.turn_K), True)
+    open_K = np.ones(len(batch.turn_K), bool)
     counts_K = dict.fromkeys(config.ungated, open_K)
     for gate in config.gates:
         counts_K[gate.part] = open_K

@@ -27,8 +27,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import OnlyWith
+from manyturn.envs.contract.options.options import OnlyWith
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.episode_sums import episode_sum_K, last_K
 from manyturn.trainers.credit.batch.longest import Extent, longest
 from manyturn.trainers.credit.batch.reward_parts import with_part
@@ -87,7 +87,7 @@ def overlong(batch: TurnBatch, config: OverlongConfig) -> Rewarded:
     >>> overlong(batch, OverlongConfig(max_tokens=100, buffer=20)).batch.reward_K
     array([0. , 0.5, 1. ])
     """
-    tokens_K, charged_K = batch.tokens_K.astype(np.float64), np.full(len(batch.turn_K), True)
+    tokens_K, charged_K = batch.tokens_K.astype(np.float64), np.ones(len(batch.turn_K), bool)
     if config.over == "episode":
         charged_K = last_K(batch)
         tokens_K = np.where(charged_K, episode_sum_K(batch, tokens_K), 0.0)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.turn_batch import FloatK
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 

@@ -4,12 +4,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 
 class ProgressColumnConfig(ColumnConfig):
     name: Literal["progress"] = "progress"
+    method = "progress()"
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         if env is None or env.has_progress:

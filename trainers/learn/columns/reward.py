@@ -8,7 +8,7 @@ more.
 
 from typing import Any, Literal
 
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 from manyturn.trainers.learn.objective.kl import kl
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.tools.calls import BadCall, read_calls
 from manyturn.envs.tools.tool_prompt import without_tools
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied

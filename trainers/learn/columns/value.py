@@ -6,7 +6,7 @@ The head ``value`` is 0 everywhere at first, and learns in the updates from the 
 
 from typing import Any, Literal
 
-from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 

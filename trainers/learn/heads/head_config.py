@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import OnlyWith, Options
+from manyturn.envs.contract.options.options import OnlyWith, Options
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 _POLICY = OnlyWith("body", "policy", may_wait=True)
 _OWN = OnlyWith("body", "own", may_wait=True)
@@ -27,6 +27,9 @@ class OwnCriticConfig(Options):
 class ExplorationConfig(Options):
     """Training of an estimator before reinforcement: the warmed-up policy explores, and the outcomes are learnt."""
 
+    target: Literal["states", "sum"] = "states"
+    """Prediction that learns the outcome: that of the state before each reply, so that a turn contributes what it
+    changes, or the sum of an episode's contributions, as published."""
     episodes: int = Field(default=512, ge=2)
     """Episodes of exploration, in groups as steps have them. They count in the run's budget."""
     held_out: float = Field(default=0.2, gt=0, lt=1)
@@ -44,6 +47,19 @@ class ExplorationConfig(Options):
     """Most passes over the episodes. The weights with the least held-out error are kept."""
     patience: int = Field(default=4, ge=1)
     """Passes without a smaller held-out error after which it ends."""
+    unexplained: Literal["go_on", "stop"] = "go_on"
+    """End of an exploration after which the estimate explains less than ``progress.least_explained``: the run goes on
+    and pays the outcome at the last turn until it explains more, or it stops."""
+
+
+class PretrainingConfig(Options):
+    """Training of a critic before reinforcement: the warmed-up policy plays, and what it earned is learnt."""
+
+    episodes: int = Field(default=256, ge=1)
+    """Episodes that are played for it, in groups as steps have them. They count in the run's budget."""
+    passes: int = Field(default=5, ge=1)
+    """Passes over them, in minibatches of learner.minibatch; a least-squares fit gives them so many times the weight.
+    """
 
 
 class HeadConfig(Options):
@@ -77,6 +93,23 @@ class ValueHeadConfig(HeadConfig):
     """Weight of the value loss in the policy's own gradient; 0: the head reads the policy and does not change it."""
     own: Annotated[OwnCriticConfig, _OWN] = OwnCriticConfig()
     """A critic with a body of its own, which learns along in all its weights; with learner.lora_rank, in adapters."""
+    pretraining: PretrainingConfig | None = None
+    """How the critic is trained before the first step; unset: it begins at 0."""
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if self.pretraining is None:
+            return None
+        if run.progress is not None and run.progress.is_fixed:
+            return (
+                "value.pretraining learns what an estimator pays, which is trained on the same episodes and not there "
+                "yet: leave value.pretraining out, or set progress.body = 'policy'"
+            )
+        if self.pretraining.episodes < run.rollout.group:
+            return (
+                f"value.pretraining.episodes = {self.pretraining.episodes} are less than a group of "
+                f"{run.rollout.group}: give {run.rollout.group} or more"
+            )
+        return None
 
 
 class ProgressHeadConfig(HeadConfig):
@@ -85,6 +118,11 @@ class ProgressHeadConfig(HeadConfig):
     With a body of its own it is trained on exploration before reinforcement, and then fixed.
     """
 
+    trust: Literal["explained", "full"] = "explained"
+    """Contributions as the share of the outcome's variance that they explain in the step scales them, or as they are
+    predicted."""
+    least_explained: float = Field(default=0.1, ge=0, lt=1)
+    """Share below which they count as 0 with trust = "explained"."""
     exploration: Annotated[ExplorationConfig, _OWN] = ExplorationConfig()
     """How an estimator with a body of its own is trained."""
 

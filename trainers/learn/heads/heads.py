@@ -14,14 +14,15 @@ trained along with it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
 
+from manyturn.trainers.learn.heads.estimate import ProgressEstimate, sums_estimate
 from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.heads.head_fits import GradientFit, JoinedRanks, LeastSquaresFit, fit_of, with_one
-from manyturn.trainers.learn.passes.forward import Reading, by_row
+from manyturn.trainers.learn.passes.forward import Place, Reading, by_row
 from manyturn.trainers.learn.passes.gradient_passes import Measured
 from manyturn.trainers.learn.passes.samples import Rows, Sample, on_said, padded
 from manyturn.trainers.learn.reading.step_reading import StepReading
@@ -180,12 +181,16 @@ class ProgressHead:
     name = "progress"
 
     def __init__(self, config: ProgressHeadConfig, width: int, like: torch.Tensor):
-        self.fit = fit_of(self.name, config, width, like)
+        self.config, self.fit = config, fit_of(self.name, config, width, like)
         self._no_states = like.new_empty(0, width)
 
     def watch(self, reading: Reading) -> list[torch.Tensor]:
         """The contribution of each reply to the outcome: one number for each reply of a row."""
         return contributions(self.fit, reading)
+
+    def estimate(self, samples: Sequence[Sample], rows: Rows, episodes: int) -> ProgressEstimate:
+        """The estimate of the episodes that these samples are of, from what ``watch`` returned of each."""
+        return sums_estimate(samples, rows, episodes)
 
     def begin(self, step: StepReading, targets: HeadTargets) -> Figures:
         if targets.outcome_E is None:
@@ -252,14 +257,24 @@ class ProgressHead:
         return loss.item()
 
 
+Head = TypeVar("Head", bound=LearnerHead)
+
+
+def critics_of(heads: Sequence[Head]) -> list[Head]:
+    """The heads that predict values."""
+    return [head for head in heads if head.name == ValueHead.name]
+
+
 def head_tensors(heads: Sequence[LearnerHead]) -> dict[str, torch.Tensor]:
     """Tensors that heads have learnt, by name."""
     return {name: value for head in heads for name, value in head.fit.tensors().items()}
 
 
-def contributions(fit: "GradientFit | LeastSquaresFit | OwnBody", reading: Reading) -> list[torch.Tensor]:
-    """The fit's output at the last token of each reply: one number for each reply of a row."""
-    row_S, column_S = reading.at("reply_ends")
+def contributions(
+    fit: "GradientFit | LeastSquaresFit | OwnBody", reading: Reading, place: Place = "reply_ends"
+) -> list[torch.Tensor]:
+    """The fit's output at the last token of each reply, or at another place: one number for each reply of a row."""
+    row_S, column_S = reading.at(place)
     return by_row(fit.predict(reading.hidden_at(row_S, column_S)), row_S, len(reading.said))
 
 

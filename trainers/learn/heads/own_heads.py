@@ -1,11 +1,16 @@
 """A critic and an estimator with bodies of their own.
 
     critic       the loss of ``heads.py``, learnt along with the policy, in all weights of its body
-    estimator    loss = mean over episodes of (sum over turns of c_t - outcome)^2, with c_t from the body's hidden state
-                 at the last token of turn t's reply; learnt before reinforcement, then fixed
+    estimator    learnt before reinforcement, then fixed
+      "sum"      loss = mean over episodes of (sum over turns of c_t - outcome)^2, with c_t from the body's hidden state
+                 at the last token of turn t's reply
+      "states"   loss = mean over episodes of the mean over turns of (v_t - outcome)^2, with v_t from the hidden state
+                 out of which turn t's reply begins; c_t = v_(t+1) - v_t, and 0 for the last turn
 
 Source: a second model as critic, as in verl and TRL; the estimator of stepwise progress attribution, arXiv 2505.20732,
-whose authors train a language model with layers on top, in all its weights, on episodes of exploration.
+whose authors train a language model with layers on top, in all its weights, on episodes of exploration. Its loss knows
+sums only, and leaves open which turn a sum falls on. Differences of predicted outcomes do not, as in RUDDER, arXiv
+1806.07857.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +18,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from manyturn.trainers.learn.heads.head_config import ExplorationConfig, OwnCriticConfig
+from manyturn.trainers.learn.heads.estimate import ProgressEstimate, states_estimate, sums_estimate
+from manyturn.trainers.learn.heads.head_config import OwnCriticConfig, ProgressHeadConfig
 from manyturn.trainers.learn.heads.heads import Figures, HeadTargets, ValueHead, contributions
 from manyturn.trainers.learn.heads.own_body import OwnBody
 from manyturn.trainers.learn.passes.forward import Reading
@@ -50,19 +56,27 @@ class FixedEstimator:
 
     name = "progress"
 
-    def __init__(self, config: ExplorationConfig, body: OwnBody):
+    def __init__(self, config: ProgressHeadConfig, body: OwnBody):
         self.config, self.fit = config, body
+        self._sums = config.exploration.target == "sum"
 
     def watch(self, reading: Reading) -> list[torch.Tensor]:
-        """The contribution of each reply to the outcome, from a pass of its own body: one number per reply of a row."""
-        return contributions(self.fit, reading)
+        """The prediction at each reply, from a pass of its own body: one number per reply of a row."""
+        return contributions(self.fit, reading, "reply_ends" if self._sums else "reply_starts")
+
+    def estimate(self, samples: Sequence[Sample], rows: Rows, episodes: int) -> ProgressEstimate:
+        """The opinion of the episodes that these samples are of.
+
+        Args:
+            rows: what ``watch`` returned of each sample, together or in the step's reading.
+        """
+        return (sums_estimate if self._sums else states_estimate)(samples, rows, episodes)
 
     def begin(self, step: StepReading, targets: HeadTargets) -> Figures:
         """Nothing is to be learnt any more: how well it still does, the policy having moved."""
         if (outcome_E := targets.outcome_E) is None:
             raise ValueError("a progress estimator is measured by outcomes: give the outcome of each episode")
-        owner = np.repeat([sample.episode for sample in step.samples], [len(row) for row in step.said_by(self.name)])
-        total_E = np.bincount(owner, np.concatenate(step.said_by(self.name)), minlength=len(outcome_E))
+        total_E = self.estimate(step.samples, step.said_by(self.name), len(outcome_E)).total_E
         known_E = np.isfinite(outcome_E)
         return {"progress_loss": float(np.square(total_E - outcome_E)[known_E].mean()) if known_E.any() else None}
 
@@ -82,23 +96,32 @@ class FixedEstimator:
             outcome_E: outcome of each episode by its number, known for all of these.
         """
         # An episode's turns may be in several passes, so that its sum has to be known before any of them.
-        missing_E = self.totals(samples, len(outcome_E)) - outcome_E
-        episodes = np.unique([sample.episode for sample in samples])
+        rows = self.fit.over(samples, self.watch)
+        loss, slopes = self._slopes(samples, rows, outcome_E)
 
-        def slopes() -> None:
+        def backward() -> None:
             for chosen, reading in self.fit.reader.readings(samples, range(len(samples))):
-                rows = self.watch(reading)
-                owner = np.repeat([samples[i].episode for i in chosen], [len(row) for row in rows])
-                contribution = torch.cat(rows)
-                slope = torch.from_numpy(2 * missing_E[owner] / len(episodes)).to(contribution)
-                (slope * contribution).sum().backward()
+                predicted = torch.cat(self.watch(reading))
+                slope = torch.from_numpy(np.concatenate([slopes[i] for i in chosen])).to(predicted)
+                (slope * predicted).sum().backward()
 
-        self.fit.reader.budget.within(slopes, self.fit.drop)
+        self.fit.reader.budget.within(backward, self.fit.drop)
         self.fit.apply(max_norm)
-        return float(np.square(missing_E[episodes]).mean())
+        return loss
+
+    def _slopes(self, samples: Sequence[Sample], rows: Rows, outcome_E: np.ndarray) -> tuple[float, list[np.ndarray]]:
+        """The loss, and its derivative by each prediction of each sample."""
+        lengths = [len(row) for row in rows]
+        owner_K = np.repeat([sample.episode for sample in samples], lengths)
+        turns_K = np.bincount(owner_K)[owner_K]
+        if self._sums:
+            predicted_K, weight_K = self.estimate(samples, rows, len(outcome_E)).total_E[owner_K], 1.0
+        else:
+            predicted_K, weight_K = torch.cat(rows).double().numpy(), 1.0 / turns_K
+        missing_K, episodes = predicted_K - outcome_E[owner_K], len(np.unique(owner_K))
+        loss = float((np.square(missing_K) / turns_K).sum() / episodes)
+        return loss, np.split(2 * missing_K * weight_K / episodes, np.cumsum(lengths)[:-1])
 
     def totals(self, samples: Sequence[Sample], episodes: int) -> np.ndarray:
-        """Sum over turns of the contributions, of each episode by its number; 0 without a sample."""
-        rows: Rows = self.fit.over(samples, self.watch)
-        owner = np.repeat([sample.episode for sample in samples], [len(row) for row in rows])
-        return np.bincount(owner, torch.cat(rows).double().numpy(), minlength=episodes)
+        """The estimated outcome of each episode by its number; 0 without a sample."""
+        return self.estimate(samples, self.fit.over(samples, self.watch), episodes).total_E

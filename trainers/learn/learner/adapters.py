@@ -1,6 +1,6 @@
 """LoRA adapters on a frozen model: on all its linear layers but the head, or on those of a range of decoder layers."""
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from peft import LoraConfig, get_peft_model
@@ -8,7 +8,7 @@ from transformers.pytorch_utils import Conv1D
 
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.model.torch_models import layers_of, without_peft_warning
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 
 
@@ -27,7 +27,7 @@ def add_adapters(language: LanguageModel, learner: LearnerConfig, seed: int) -> 
     settings = LoraConfig(r=learner.lora_rank, lora_alpha=learner.lora_alpha, bias="none", **where)
     with torch.random.fork_rng(), without_peft_warning():
         torch.manual_seed(seed)
-        language.model = get_peft_model(language.model, settings)  # type: ignore[assignment]
+        language.model = cast(Any, get_peft_model(language.model, settings))
 
 
 def _within(language: LanguageModel, chosen: tuple[int, int]) -> dict[str, Any]:

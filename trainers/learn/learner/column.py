@@ -18,10 +18,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.plugins import load_plugins
-from manyturn.envs.contract.registry import Memory, Named, Registry
+from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.options.plugins import load_plugins
+from manyturn.envs.contract.options.registry import Memory, Named, Registry
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.longest import Extent
 from manyturn.trainers.credit.batch.turn_batch import FloatK, FloatT, TurnBatch
 
@@ -43,6 +43,8 @@ class ColumnConfig(Named):
 
     gives: ClassVar[frozenset[str]] = frozenset()
     """Columns that it supplies; left out: one, of its own name."""
+    method: ClassVar[str | None] = None
+    """Method of the environment that the column is, by which messages name it."""
     hidden: ClassVar["Place | None"] = None
     """Where the reading keeps hidden states for it."""
 
@@ -102,7 +104,7 @@ def suppliers(run: Any, env: EnvFacts) -> list[ColumnConfig]:
     """
     columns = run.credit.needs | run.credit.uses
     supplier_of = _names(columns)
-    options = [_options(name, run) for name in dict.fromkeys(supplier_of[column] for column in sorted(columns))]
+    options = [options_of(name, run) for name in dict.fromkeys(supplier_of[column] for column in sorted(columns))]
     return [supplier for supplier in options if supplier.refuse(run, env) is None]
 
 
@@ -131,8 +133,9 @@ def refuse_columns(run: Any, env: EnvFacts | None) -> str | None:
         if column not in supplier_of:
             return f"{stage} needs the {unknown('column', column, supplier_of)}"
     for column, stage in needed.items():
-        if reason := _options(supplier_of[column], run).refuse(run, env):
-            return f"{stage} needs the column {column!r}, which {reason}"
+        supplier = options_of(supplier_of[column], run)
+        if reason := supplier.refuse(run, env):
+            return f"{stage} needs {supplier.method or f'the column {column!r}'}, which {reason}"
     names = [supplier.name for supplier in run.columns]
     if twice := [name for name in names if names.count(name) > 1]:
         return f"columns names {twice[0]} twice: put its options into one entry"
@@ -170,6 +173,6 @@ def _config_type(name: str) -> type[ColumnConfig]:
     return config_type
 
 
-def _options(name: str, run: Any) -> ColumnConfig:
+def options_of(name: str, run: Any) -> ColumnConfig:
     """A supplier's options: the run's own, or the defaults."""
     return next((options for options in run.columns if options.name == name), None) or COLUMNS.parse(name)

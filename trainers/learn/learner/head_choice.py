@@ -42,8 +42,9 @@ def head_of(
         case ValueHeadConfig(own=own):
             settings = BodySettings(own.hidden, own.lr or _CRITIC * learner.lr)
             return OwnCritic(own, OwnBody(ValueHead.name, policy, like, settings, passes))
-        case ProgressHeadConfig(exploration=exploration):
+        case ProgressHeadConfig():
+            exploration = config.exploration
             lr = exploration.lr or _ESTIMATOR * learner.lr
             settings = BodySettings(exploration.hidden, lr, exploration.trains == "all")
-            return FixedEstimator(exploration, OwnBody(ProgressHead.name, policy, like, settings, passes))
+            return FixedEstimator(config, OwnBody(ProgressHead.name, policy, like, settings, passes))
     raise TypeError(f"{type(config).__name__} belongs to no head")

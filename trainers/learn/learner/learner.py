@@ -17,7 +17,14 @@ import torch
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.model.shard_files import WrittenShards
 from manyturn.trainers.learn.heads.head_config import HeadConfig
-from manyturn.trainers.learn.heads.heads import NO_TARGETS, HeadTargets, LearnerHead, head_tensors
+from manyturn.trainers.learn.heads.heads import (
+    NO_TARGETS,
+    HeadTargets,
+    LearnerHead,
+    ProgressHead,
+    critics_of,
+    head_tensors,
+)
 from manyturn.trainers.learn.heads.own_body import OwnBody
 from manyturn.trainers.learn.heads.own_heads import FixedEstimator
 from manyturn.trainers.learn.learner.head_choice import head_of
@@ -117,6 +124,11 @@ class Learner:
         """The head that is trained on exploration before reinforcement, if there is one."""
         return next((head for head in self.heads if isinstance(head, FixedEstimator)), None)
 
+    @property
+    def progress(self) -> FixedEstimator | ProgressHead | None:
+        """The progress estimator, if there is one."""
+        return next((head for head in self.heads if isinstance(head, FixedEstimator | ProgressHead)), None)
+
     def read(self, samples: Sequence[Sample], places: Collection[Place] = ()) -> StepReading:
         """Read the samples of a step with policy, heads and reference, before its updates.
 
@@ -185,6 +197,24 @@ class Learner:
                 "skipped_updates": self.optimizer.skipped,
             }
         )
+
+    def learn_values(self, step: StepReading, targets: HeadTargets, key: tuple[Any, ...]) -> Figures:
+        """A pass of the critic over the samples of a step; the policy stays as it is.
+
+        Args:
+            step: what ``read`` returned of all branches of the step's episodes.
+            key: decides which episodes share a minibatch.
+
+        Returns:
+            Means of what the critic measures, and how much it explained before.
+        """
+        figures = dict[str, float | None]()
+        for head in critics_of(self.heads):
+            figures.update(head.begin(step, targets))
+        step.close()
+        means = self._learning.of_values(step.samples, key)
+        self._forget_states()
+        return means | figures
 
     def imitate(
         self,

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import OnlyWith, Options
+from manyturn.envs.contract.options.options import OnlyWith, Options
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.learn.passes.trie.packing import Packing
 

@@ -52,6 +52,10 @@ class PolicyLearning(Protocol):
         """As ``Updates.of_step``."""
         ...
 
+    def of_values(self, samples: Sequence[Sample], key: tuple[Any, ...]) -> dict[str, float]:
+        """As ``Updates.of_values``."""
+        ...
+
     def imitate(
         self, samples: Sequence[Sample], weights: Rows, total_weight: float, lr: float, between: Callable[[], None]
     ) -> dict[str, float]:
@@ -108,6 +112,10 @@ class SingleProcess:
     ) -> dict[str, float]:
         """As ``Updates.of_step``."""
         return self.updates.of_step(before, now, key, kept_E)
+
+    def of_values(self, samples: Sequence[Sample], key: tuple[Any, ...]) -> dict[str, float]:
+        """As ``Updates.of_values``."""
+        return self.updates.of_values(samples, key)
 
     def imitate(
         self, samples: Sequence[Sample], weights: Rows, total_weight: float, lr: float, between: Callable[[], None]

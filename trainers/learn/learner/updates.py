@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.heads.heads import LearnerHead
+from manyturn.trainers.learn.heads.heads import LearnerHead, critics_of
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.learner.policy_optimizer import PolicyOptimizer
 from manyturn.trainers.learn.objective.aggregate import Denominators
@@ -78,6 +78,39 @@ class Updates(Generic[Head]):
             head.fit.finish()
         return means
 
+    def of_values(self, samples: Sequence[Sample], key: tuple[Any, ...]) -> dict[str, float]:
+        """A pass of the critic over these samples, without the policy; the means of what it measured.
+
+        Args:
+            key: decides which episodes share a minibatch.
+        """
+        heads, gathered = critics_of(self.heads), defaultdict[str, list[float]](list)
+        for chosen in self._minibatches(sorted({sample.episode for sample in samples}), key, epochs=1):
+            indices = [i for i, sample in enumerate(samples) if sample.episode in chosen]
+            for name, value in self._update_values(samples, indices, heads).items():
+                gathered[name].append(value)
+        for head in heads:
+            head.fit.finish()
+        return {name: sum(values) / len(values) for name, values in gathered.items()}
+
+    def _update_values(
+        self, samples: Sequence[Sample], indices: Sequence[int], heads: Sequence[Head]
+    ) -> dict[str, float]:
+        def loss(chosen: list[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
+            # A fit that is solved for has no gradient, and a pass goes backwards in any case.
+            value, measured = 0.0 * reading.logprob.sum(), dict[str, torch.Tensor]()
+            for head in heads:
+                head_loss, more = head.loss(indices, chosen, reading)
+                value, measured = value + head_loss, measured | more
+            return value, measured
+
+        sums = self.passes.over(self.reader, samples, indices, loss, self._drop)
+        self.optimizer.drop()
+        for head in heads:
+            self._join(head)
+            head.update(self.config.max_grad_norm)
+        return sums
+
     def imitate(
         self,
         samples: Sequence[Sample],
@@ -105,9 +138,11 @@ class Updates(Generic[Head]):
         sums = self.passes.over(self.reader.at(1.0), samples, everything, loss, self.optimizer.drop)
         return {"loss": sums["loss"], "grad_norm": self.optimizer.update()}
 
-    def _minibatches(self, episodes: Sequence[int], key: tuple[Any, ...]) -> Iterator[set[int]]:
+    def _minibatches(
+        self, episodes: Sequence[int], key: tuple[Any, ...], epochs: int | None = None
+    ) -> Iterator[set[int]]:
         """The episodes of each update of a step."""
-        for epoch in range(self.config.epochs):
+        for epoch in range(epochs or self.config.epochs):
             order = generator("minibatches", *key, epoch).permutation(len(episodes))
             for start in range(0, len(order), self.config.minibatch):
                 yield {episodes[i] for i in order[start : start + self.config.minibatch]}

@@ -30,8 +30,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import OnlyWith, Options
+from manyturn.envs.contract.options.options import OnlyWith, Options
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 FloatT = np.ndarray
 IntT = np.ndarray

@@ -19,7 +19,8 @@ Numbers agree with both.
 Implementation:
 1. Entropy is of the learner's distribution at the sampling temperature, over the full vocabulary, with gradient.
 2. The history holds a step's mean entropy before its updates and is part of a checkpoint.
-3. The gradient flows through H in both terms: below the range it pushes up harder, above it holds back.
+3. The gradient flows through H in both terms: below the range it pushes up by 1 + alpha w, above it by 1 - alpha w. So
+   the upper end is a bound only where alpha w is above 1; with the authors' alpha entropy is rewarded there too.
 4. With kappa_l = 0 the lower bound never acts.
 5. It takes the place of the entropy bonus, which is refused together with it.
 6. ``horizon`` gives another K. One that the run does not reach is refused: only the start of the schedule would act.
@@ -44,8 +45,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import OnlyWith, Options
+from manyturn.envs.contract.options.options import OnlyWith, Options
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.learn.objective.reply_sums import reply_length
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.options import OnlyWith, Options
+from manyturn.envs.contract.options.options import OnlyWith, Options
 
 if TYPE_CHECKING:
     from torch import Tensor

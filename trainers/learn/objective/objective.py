@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.options import Options
-from manyturn.envs.contract.registry import Registry
+from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.options.registry import Registry
 from manyturn.trainers.credit.stages import StageConfig
 from manyturn.trainers.learn.objective.aggregate import Aggregation, Denominators, aggregate, check_scale
 from manyturn.trainers.learn.objective.correction import RejectConfig, TisConfig

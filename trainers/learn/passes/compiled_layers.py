@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from manyturn.agents.model.torch_models import layers_of
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 
 
 class CompiledLayers:

@@ -18,7 +18,8 @@ from manyturn.trainers.learn.passes.trie.attention import at_nodes, attend_by_tr
 from manyturn.trainers.learn.passes.trie.packing import Packing, least_of, passes
 from manyturn.trainers.learn.passes.trie.tree import Tree
 
-Place = Literal["said", "reply_ends"]  # of hidden states: out of which a token was said, or at a reply's last token
+# Of hidden states: out of which a token was said, out of which a reply's first token was, or at a reply's last token.
+Place = Literal["said", "reply_starts", "reply_ends"]
 
 
 class Reading(NamedTuple):
@@ -60,6 +61,8 @@ class Reading(NamedTuple):
         """Rows and columns of the hidden states at a place, row by row."""
         if place == "reply_ends":
             return reply_ends(self.reply)
+        if place == "reply_starts":
+            return reply_starts(self.reply)
         row_T, column_T = self.said.nonzero(as_tuple=True)
         return row_T, column_T - 1
 
@@ -78,6 +81,17 @@ def reply_ends(reply_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     following = torch.nn.functional.pad(reply_BT[:, 1:], (0, 1), value=-1)
     row_S, column_S = ((reply_BT >= 0) & (reply_BT != following)).nonzero(as_tuple=True)
     return row_S, column_S
+
+
+def reply_starts(reply_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows and columns of the token before each reply, row by row and in order.
+
+    >>> reply_starts(torch.tensor([[-1, 0, 0, -1, 1], [-1, 2, -1, -1, -1]]))
+    (tensor([0, 0, 1]), tensor([0, 3, 0]))
+    """
+    preceding = torch.nn.functional.pad(reply_BT[:, :-1], (1, 0), value=-1)
+    row_S, column_S = ((reply_BT >= 0) & (reply_BT != preceding)).nonzero(as_tuple=True)
+    return row_S, column_S - 1
 
 
 def by_row(values_T: torch.Tensor, row_T: torch.Tensor, rows: int) -> list[torch.Tensor]:

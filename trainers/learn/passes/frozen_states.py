@@ -19,7 +19,7 @@ import torch
 from transformers import PreTrainedModel
 
 from manyturn.agents.model.torch_models import layers_of
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.passes.samples import Sample, padded
 
 _OFF = "set learner.states_gb to 0"

@@ -22,7 +22,7 @@ from manyturn.trainers.learn.learner.updates import Updates
 from manyturn.trainers.learn.objective.epo import EntropyRange
 from manyturn.trainers.learn.objective.objective import ObjectiveConfig, RegulariserState
 from manyturn.trainers.learn.passes.forward import Reader, recompute_activations
-from manyturn.trainers.learn.passes.samples import Rows
+from manyturn.trainers.learn.passes.samples import Rows, Sample
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.message import RankMessage
 from manyturn.trainers.learn.ranks.sharded_passes import Sharded, SharedPasses, spread
@@ -79,6 +79,8 @@ class RankLearner:
             case "step":
                 result: Any = self.updates.of_step(*self._step(message))
                 self._sharded.give(full_model)
+            case "values":
+                result = self.updates.of_values(self._take_heads(message), tuple(message.plain["key"]))
             case "imitate":
                 rows, plain = message.given_rows("weights"), message.plain
                 result = self.updates.imitate(message.samples(), rows, plain["total_weight"], plain["lr"])
@@ -97,16 +99,22 @@ class RankLearner:
         return result
 
     def _step(self, message: RankMessage) -> _Step:
-        plain, samples = message.plain, message.samples()
+        plain, samples = message.plain, self._take_heads(message)
         self.optimizer.begin_step(plain["lr"])
-        for head in self.updates.heads:
-            head.take(samples, {name: message.given_rows(f"{head.name} {name}") for name in plain["heads"][head.name]})
         advantage, old, kept_rows = (message.given_rows(name) for name in _ROWS[:3])
         before = BeforeUpdate(samples, advantage, old, kept_rows, message.rows("reference"), message.rows("weight"))
         reference, weight = plain["entropy_range"]
         now = RegulariserState(plain["kl_coef"], EntropyRange(tuple(reference), weight))
         kept_E = message.tensors.get("kept_E")
         return _Step(before, now, tuple(plain["key"]), None if kept_E is None else kept_E.numpy())
+
+    def _take_heads(self, message: RankMessage) -> list[Sample]:
+        """The samples of a message, with which its heads stand where they stand in rank 0."""
+        samples, heads = message.samples(), message.plain["heads"]
+        for head in self.updates.heads:
+            if head.name in heads:
+                head.take(samples, {name: message.given_rows(f"{head.name} {name}") for name in heads[head.name]})
+        return samples
 
     def _read(self, message: RankMessage) -> dict[str, Rows]:
         samples, plain = message.samples(), message.plain
@@ -175,11 +183,23 @@ def step_message(
         message.put_rows(name, getattr(before, name))
     if kept_E is not None:
         message.tensors["kept_E"] = torch.as_tensor(kept_E)
+    _put_heads(message, heads)
+    return message
+
+
+def values_message(samples: Sequence[Sample], key: tuple[Any, ...], heads: Sequence[SharedHead]) -> RankMessage:
+    """The message with everything a rank needs for a pass of the critic."""
+    message = RankMessage("values", {"key": list(key)})
+    message.put_samples(samples)
+    _put_heads(message, heads)
+    return message
+
+
+def _put_heads(message: RankMessage, heads: Sequence[SharedHead]) -> None:
     message.plain["heads"] = {head.name: sorted(head.given) for head in heads}
     for head in heads:
         for name, rows in head.given.items():
             message.put_rows(f"{head.name} {name}", rows)
-    return message
 
 
 def load_message(

@@ -10,13 +10,13 @@ import torch
 from transformers import PreTrainedModel
 
 from manyturn.agents.model.shard_files import WrittenShards
-from manyturn.trainers.learn.heads.heads import head_tensors
+from manyturn.trainers.learn.heads.heads import critics_of, head_tensors
 from manyturn.trainers.learn.objective.objective import RegulariserState
 from manyturn.trainers.learn.passes.forward import Reader, Watch
 from manyturn.trainers.learn.passes.samples import Rows, Sample
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.message import RankMessage
-from manyturn.trainers.learn.ranks.rank_learner import RankLearner, load_message, step_message
+from manyturn.trainers.learn.ranks.rank_learner import RankLearner, load_message, step_message, values_message
 from manyturn.trainers.learn.reading.before_update import BeforeUpdate
 from manyturn.trainers.learn.reading.reference import ReadsReference
 
@@ -53,6 +53,10 @@ class Leading:
     ) -> dict[str, float]:
         """As ``Updates.of_step``."""
         return self._all(step_message(before, now, key, kept_E, self.updates.optimizer.lr, self.updates.heads))
+
+    def of_values(self, samples: Sequence[Sample], key: tuple[Any, ...]) -> dict[str, float]:
+        """As ``Updates.of_values``."""
+        return self._all(values_message(samples, key, critics_of(self.updates.heads)))
 
     def imitate(
         self, samples: Sequence[Sample], weights: Rows, total_weight: float, lr: float, between: Callable[[], None]

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import OnlyWith, Options
+from manyturn.envs.contract.options.options import OnlyWith, Options
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.play.order.schedule import Consume
 
 

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationInfo, field_validator
 
 from manyturn.agents.play.scripted import SCRIPTS
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import OnlyWith, Options
+from manyturn.envs.contract.options.options import OnlyWith, Options
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 _STATIC = OnlyWith("kind", "static", may_wait=True)
 _RAY = OnlyWith("kind", "ray", may_wait=True)

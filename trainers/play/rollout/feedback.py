@@ -7,7 +7,7 @@ import numpy as np
 
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.role_views import group_name
-from manyturn.envs.contract.roles import ONE_ROLE
+from manyturn.envs.contract.env.roles import ONE_ROLE
 from manyturn.trainers.credit.pipeline import Credit
 from manyturn.trainers.play.rollout.rollouts import learnable
 from manyturn.trainers.play.tasks.pool import TaskFeedback, label_of

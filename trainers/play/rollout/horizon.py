@@ -20,8 +20,8 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 
 class Horizon(Options):

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.role_views import returns_by_role
-from manyturn.envs.contract.roles import ONE_ROLE
+from manyturn.envs.contract.env.roles import ONE_ROLE
 from manyturn.trainers.credit.batch.turn_batch import BoolK, IntK, ids_of
 from manyturn.trainers.credit.groups.group_statistics import group_statistics
 
@@ -74,7 +74,7 @@ class Refill:
 
     def after(self, episodes: Sequence[Episode]) -> Self:
         """The state after one more round, of which these are all the episodes."""
-        kept_E = np.full(len(episodes), True)
+        kept_E = np.ones(len(episodes), bool)
         if self.round + 1 < self.rounds:
             group_E = ids_of(episode.key.task for episode in episodes)
             returns = [returns_by_role(episode, self.roles) for episode in episodes]

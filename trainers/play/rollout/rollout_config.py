@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
+from manyturn.envs.contract.tasks.task_choice import chosen_tasks
 from manyturn.trainers.credit.stages import ADVANTAGES
 from manyturn.trainers.play.rollout.branching import Branching
 from manyturn.trainers.play.rollout.horizon import Horizon
@@ -28,6 +29,8 @@ class RolloutConfig(Options):
     """A turn limit of training episodes that grows with the steps."""
     rounds: int = Field(default=1, ge=1)
     """Most rounds of play in a step: groups whose episodes all earn the same are replaced in the next round."""
+    spread_share: float = Field(default=1.0, gt=0, le=1)
+    """Share of a step's groups that are learnt from: those whose returns are spread the most; 1 learns from all."""
     branching: Branching | None = None
     """Episodes of a group that fork off others where the policy is unsure; unset, all begin at the first turn."""
     tempering: Tempering | None = None
@@ -64,16 +67,21 @@ class RolloutConfig(Options):
                 f"rollout.rounds = {self.rounds} plays groups again whose episodes earn the same, as every group of "
                 "one does: raise rollout.group, or leave rounds out"
             )
+        if self.spread_share < 1 and min(self.group, self.tasks) == 1:
+            return (
+                f"rollout.spread_share = {self.spread_share} ranks a step's groups by the spread of their returns, of "
+                "which one task or one episode leaves nothing: raise rollout.tasks and rollout.group, or leave it out"
+            )
         return _refuse_choice(run, env) if env and run.curriculum.chooses and run.steps else None
 
 
 def _refuse_choice(run: Any, env: EnvFacts) -> str | None:
     """Why a curriculum has nothing to choose from, or cannot draw what the first step is to play."""
-    tasks, count = env.tasks("train"), run.rollout.tasks
+    tasks, count = chosen_tasks(run.tasks, "train", env), run.rollout.tasks
     if len(tasks) <= count:
         return (
-            f"curriculum {run.curriculum.name} has no effect: a step plays {count} tasks, and the training split has "
-            f"{len(tasks)}: lower rollout.tasks, or leave the section out"
+            f"curriculum {run.curriculum.name} has no effect: a step plays {count} tasks, and there are "
+            f"{len(tasks)} training tasks: lower rollout.tasks, or leave the section out"
         )
     try:
         CURRICULA.apply_remembering(run.curriculum, {}, TaskPool(tasks, count, run.seed, step=1))

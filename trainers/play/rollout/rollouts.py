@@ -10,10 +10,9 @@ import numpy as np
 from manyturn.agents.play.episode import Ending, Episode
 from manyturn.agents.play.role_views import returns_by_role
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.role_parts import PARTS
-from manyturn.envs.contract.roles import ONE_ROLE
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.contract.env.roles import ONE_ROLE, PARTS
+from manyturn.envs.contract.env.turn import OUTCOME
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 
 

@@ -25,8 +25,8 @@ from typing import Any
 from pydantic import Field
 
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 
 class Tempering(Options):

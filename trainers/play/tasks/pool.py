@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.registry import Registry
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.options.registry import Registry
+from manyturn.envs.contract.tasks.task import Task
 
 
 class TaskFeedback(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.registry import Named
 from manyturn.trainers.recipe.logger import LOGGERS, Logger
 
 
@@ -18,6 +18,7 @@ class RunLoggers:
 
     def __init__(self, configs: Iterable[Named]):
         self._loggers: dict[int, tuple[str, Logger]] = {}
+        self._has_begun = False
         for number, config in enumerate(configs):
             try:
                 self._loggers[number] = (config.name, LOGGERS.apply(config))
@@ -26,6 +27,7 @@ class RunLoggers:
 
     def begin(self, folder: Path, config: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> None:
         """The run begins, or goes on after ``lines``."""
+        self._has_begun = True
         self._each(lambda logger: logger.begin(folder, dict(config), [dict(line) for line in lines]))
 
     def line(self, line: Mapping[str, Any]) -> None:
@@ -37,8 +39,9 @@ class RunLoggers:
         self._each(lambda logger: logger.end(dict(summary)))
 
     def close(self) -> None:
-        """Nothing more will come."""
-        self._each(lambda logger: logger.close())
+        """Nothing more will come. A logger that has not begun holds nothing to be closed."""
+        if self._has_begun:
+            self._each(lambda logger: logger.close())
         self._loggers.clear()
 
     def _each(self, call: Callable[[Logger], None]) -> None:

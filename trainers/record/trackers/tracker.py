@@ -13,9 +13,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import OnlyWith
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.options.options import OnlyWith
+from manyturn.envs.contract.options.registry import Named
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.recipe.logger import Logger
 from manyturn.trainers.record.trackers.tracker_names import named, place
 from manyturn.trainers.record.trackers.turn_sample import WatchedEpisode, watched

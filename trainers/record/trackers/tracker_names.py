@@ -4,13 +4,14 @@ trainers look for."""
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from manyturn.envs.contract.role_parts import PARTS
+from manyturn.envs.contract.env.roles import PARTS
+from manyturn.trainers.record.shown_metrics import SHOWN
 
 PHASES = {"train": "train", "validation": "eval"}  # other phases keep their names
-KNOWN_AS = {"return": "reward", "lr": "learning_rate", "approx_kl": "kl"}
+_OTHER_NAMES = {shown.key: shown.other_name for shown in SHOWN if shown.other_name}
 TIMES = {"rollout_seconds": "timing_s/gen", "learn_seconds": "timing_s/update"}
 _PLACES = ("phase", "step", "seconds")
-_BY_UPDATES = ("demonstrations", "imitation", "warmup", "estimator")
+_BY_UPDATES = ("demonstrations", "imitation", "warmup", "estimator", "critic")
 
 
 def place(line: Mapping[str, Any]) -> int:
@@ -43,7 +44,7 @@ def named(line: Mapping[str, Any]) -> dict[str, float]:
 
 def _others(key: str) -> Iterator[str]:
     owner, slash, last = key.rpartition("/")
-    if last in KNOWN_AS and not key.startswith(PARTS):
-        yield f"{owner}{slash}{KNOWN_AS[last]}"
+    if last in _OTHER_NAMES and not key.startswith(PARTS):
+        yield f"{owner}{slash}{_OTHER_NAMES[last]}"
     elif key.startswith(PARTS):
         yield f"rewards/{key.removeprefix(PARTS)}"

@@ -22,7 +22,7 @@ from manyturn.agents.model.shard_files import WrittenShards
 from manyturn.envs.hosting.local.watchdog import watchdog
 from manyturn.trainers.learn.ranks.group import RankLost
 from manyturn.trainers.record.checkpoint import Saved, begin_checkpoint, beside, complete_checkpoint, shards_of
-from manyturn.trainers.record.peak_memory import spare_memory
+from manyturn.trainers.record.resource_use import spare_memory
 from manyturn.trainers.record.run_folder import DiskFull, RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.loop.disk_space import checkpoint_bytes
@@ -189,7 +189,8 @@ class Saving:
 
 def _mark(state: State) -> tuple[object, ...]:
     """The facts whose change makes a new checkpoint due."""
-    return state.step, state.validated, len(state.config_changes), bool(state.explored), state.warming.get("updates")
+    accepted = len(state.config_changes) + len(state.env_changes)
+    return state.step, state.validated, accepted, bool(state.explored), state.warming.get("updates")
 
 
 def _learnt(trainee: Trainee, aside: Path) -> dict[str, torch.Tensor] | WrittenShards:

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from manyturn.agents.engine.device_memory import size
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.heads.own_body import OwnBody
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.run.setup.run import Run

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.learner.rate_schedule import knows_the_end, rate_share
 from manyturn.trainers.recipe.config import RunConfig, parse_config

@@ -7,6 +7,7 @@ from typing import Any
 from manyturn.agents.evaluation.evaluate import Evaluation, EvaluationPlan, evaluate, held_out_guard
 from manyturn.agents.play.episode import Policy
 from manyturn.agents.play.scripted import Scripted
+from manyturn.envs.contract.tasks.env_identity import KEY
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.summary import measured, summarise_run
 from manyturn.trainers.run.setup.run import Run
@@ -63,6 +64,8 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
         **({"exploration": state.explored} if state.explored else {}),
         "played": state.played,
         "config_changes": state.config_changes,
+        KEY: state.env_identity,
+        "env_changes": state.env_changes,
         "notices": state.notices,
         "weights": run.told(lambda trainee: trainee.weights),
     }

@@ -8,35 +8,30 @@ was killed continues from its last checkpoint to the same bits.
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.ranks.group import RANKS_DRAIN_SECONDS, Ranks, started_ranks
-from manyturn.trainers.recipe.config import RunConfig, located
-from manyturn.trainers.record.checkpoint import (
-    CheckpointError,
-    beside,
-    newest_checkpoint,
-    read_state,
-    version_notice,
-)
-from manyturn.trainers.record.config_edits import edits_since, plain, refuse_edits
+from manyturn.trainers.recipe.config import RunConfig
+from manyturn.trainers.record.checkpoint import beside, read_state, version_notice
+from manyturn.trainers.record.config_edits import plain
+from manyturn.trainers.record.env_changes import env_changes_at
 from manyturn.trainers.record.metrics import Log
-from manyturn.trainers.record.peak_memory import peak_memory
+from manyturn.trainers.record.resource_use import peak_memory
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.stop_signal import Stopped, Stopping
 from manyturn.trainers.run.loop.checkpoint_writer import Saving
 from manyturn.trainers.run.loop.disk_space import check_room
-from manyturn.trainers.run.loop.extended_runs import epo_note, lengthened, schedule_note
 from manyturn.trainers.run.loop.held_out import conclude, figures
 from manyturn.trainers.run.loop.run_output import RunOutput
+from manyturn.trainers.run.loop.start import RunStart, start_of
 from manyturn.trainers.run.setup.run import Run, open_run
 from manyturn.trainers.run.step import exploration
 from manyturn.trainers.run.step.asynchronous import Ahead
@@ -52,7 +47,7 @@ async def train(
     path: Path,
     *,
     resume: bool = False,
-    accept_config: bool = False,
+    accept: Collection[str] = (),
     steps: int | None = None,
     report: Log = lambda line: None,
 ) -> dict[str, Any]:
@@ -61,7 +56,8 @@ async def train(
     Args:
         config: what to do; None when resuming, for then the folder's own counts.
         path: the run's folder.
-        accept_config: go on although the folder's configuration was edited since the last checkpoint.
+        accept: ``config`` and ``env``: go on although the folder's configuration was edited, or the environment has
+            changed, since the last checkpoint.
         steps: when resuming, how many steps the run has now; None: as many as before.
         report: receives each line of metrics as it is written; how far the vocabulary is, where that takes long;
             ``{"phase": "begin"}`` once the checks have passed; and notices, ``{"phase": "notice", "notice": TEXT}``.
@@ -71,7 +67,7 @@ async def train(
 
     Raises:
         ConfigError, NotHeldOut: options do not fit each other, the environment or its tasks; or the configuration was
-            edited since the last checkpoint, and that is not accepted.
+            edited, or the environment has changed, since the last checkpoint, and that is not accepted.
         Stopped: a signal asked for it; what was finished is saved.
         DiskFull, TooManyErrors: the run cannot go on; once that is fixed it continues from its last checkpoint.
         LearningFailed: going on would teach nothing; NoSignal where ``stopping.no_signal`` says so.
@@ -80,7 +76,7 @@ async def train(
         ranks = opened.enter_context(Ranks()) if started_ranks() > 1 else None
         folder = opened.enter_context(RunFolder(path, resume=resume))
         stopping = opened.enter_context(Stopping() if ranks is None else Stopping(RANKS_DRAIN_SECONDS))
-        start = _start(folder, config, steps, accept_config=accept_config)
+        start = start_of(folder, config, steps, accept)
         output = RunOutput(folder, start.config, report)
         async with AsyncExitStack() as stack:
             stack.callback(output.loggers.close)
@@ -90,35 +86,13 @@ async def train(
 
                 await stack.enter_async_context(ending_with_ranks(run.seats))
             output.config = run.config
+            start = start.in_environment(folder, run.seats.identity)
             check_room(run, path)
             if not resume or steps is not None:
                 folder.write_config(run.config)
             output.tell({"phase": "begin"})
             saving = stack.enter_context(Saving(run, folder))
             return await _Session(run, folder, saving, stopping, output).train(start)
-
-
-class _Start(NamedTuple):
-    """The configuration and the checkpoint that a run begins with.
-
-    Attributes:
-        edits: accepted edits of the configuration since the checkpoint, by place, with both values.
-    """
-
-    config: RunConfig
-    checkpoint: Path | None
-    edits: Mapping[str, tuple[Any, Any]]
-
-
-def _start(folder: RunFolder, config: RunConfig | None, steps: int | None, *, accept_config: bool) -> _Start:
-    settings = folder.read_config() if config is None else located(config)
-    checkpoint = _newest(folder)
-    if steps is not None:
-        settings = lengthened(settings, steps, checkpoint)
-    edits = edits_since(checkpoint, settings)
-    if not accept_config:
-        refuse_edits(folder.path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
-    return _Start(settings, checkpoint, edits)
 
 
 @dataclass(frozen=True)
@@ -131,12 +105,11 @@ class _Session:
     stopping: Stopping
     output: RunOutput
 
-    async def train(self, start: _Start) -> dict[str, Any]:
+    async def train(self, start: RunStart) -> dict[str, Any]:
         """Everything from the warm-up to the summary."""
         state = await self.stopping.run(self._begin(start.checkpoint))
         state.config = plain(self.run.config)
-        if start.edits:
-            self._accept(state, start.edits)
+        self._accept(state, start)
         await self._explore(state)
         earlier, resumed_at = state.seconds, time.monotonic()
         await self._learn(state, earlier, resumed_at)
@@ -156,7 +129,8 @@ class _Session:
         self.folder.check_new()
         self._note_memory()
         self.output.rewind(-1)
-        return await self._warm_up(State(config=plain(self.run.config), notices=self.output.note.texts))
+        identity, notices = self.run.seats.identity.plain(), self.output.note.texts
+        return await self._warm_up(State(config=plain(self.run.config), env_identity=identity, notices=notices))
 
     async def _warm_up(self, state: State) -> State:
         """The warm-up, from its start or its last measurement, with a checkpoint at each measurement."""
@@ -200,16 +174,13 @@ class _Session:
         for notice in filter(None, (trainee.notice for trainee in self.run.trainees)):
             self.output.note(notice)
 
-    def _accept(self, state: State, edits: Mapping[str, tuple[Any, Any]]) -> None:
-        """Continue under the edited configuration."""
-        for schedule_notice in (schedule_note, epo_note):
-            if notice := schedule_notice(self.run.config, edits, state.step):
-                self.output.note(notice)
-        if set(edits) - {"steps"}:
-            state.draw_anew()  # they may be of other tasks, or another order
-        state.config_changes.append({"step": state.step, "entries": {k: list(v) for k, v in edits.items()}})
-        self.folder.set_aside(state.step)
-        self.saving.now(state)  # the accepted configuration is the run's, even where no step follows
+    def _accept(self, state: State, start: RunStart) -> None:
+        """Continue under the edited configuration, in the changed environment."""
+        for notice in start.accepted_into(state, self.run.config, self.run.seats.identity):
+            self.output.note(notice)
+        if start.edits or start.env_changes:
+            self.folder.set_aside(state.step)
+            self.saving.now(state)  # what was accepted is the run's, even where no step follows
 
     async def _explore(self, state: State) -> None:
         """The exploration before the first step, if it is to come, and the checkpoint after it."""
@@ -241,7 +212,8 @@ class _Session:
         if not _validation_is_due(run, state):
             self.saving.check_room()
             line = await step()
-            log({"phase": "train", "step": state.step, **line})
+            changed = env_changes_at(state.env_changes, state.step)
+            log({"phase": "train", "step": state.step, **({"env_changed": changed} if changed else {}), **line})
             self._count_signal(state, line.get("no_signal"))
             return
         metrics = await validate(run, f"validation/{state.step}", run.config.evaluation.every_limit)
@@ -285,13 +257,3 @@ def _validation_is_due(run: Run, state: State) -> bool:
 
 def _checkpoint_is_due(config: RunConfig, state: State) -> bool:
     return state.step % config.checkpoint_every == 0 or state.step == config.steps
-
-
-def _newest(folder: RunFolder) -> Path | None:
-    """The newest intact checkpoint; None where the run has none yet."""
-    checkpoint, problems = newest_checkpoint(folder.checkpoints)
-    if problems and checkpoint is None:
-        raise CheckpointError(f"no checkpoint is intact ({problems[0]}): restore one, or start again in another folder")
-    for problem in problems:
-        print(f"skipped a damaged checkpoint: {problem}", file=sys.stderr)
-    return checkpoint

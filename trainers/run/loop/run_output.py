@@ -5,7 +5,6 @@ from typing import Any
 
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.metrics import Log
-from manyturn.trainers.record.notices import Notices
 from manyturn.trainers.record.run_folder import RunFolder, read_metrics
 from manyturn.trainers.record.trackers.run_loggers import RunLoggers
 from manyturn.trainers.run.loop.metric_warnings import oddities
@@ -47,3 +46,23 @@ class RunOutput:
 
     def _seconds(self) -> float:
         return round(time.monotonic() - self._began, 3)
+
+
+class Notices:
+    """Notices of a run besides its metrics: one line each, printed once, for the summary too.
+
+    Args:
+        report: receives ``{"phase": "notice", "notice": TEXT}``.
+
+    Attributes:
+        texts: the texts so far; those of a resumed run are put here.
+    """
+
+    def __init__(self, report: Log):
+        self._report = report
+        self.texts: list[str] = []
+
+    def __call__(self, text: str) -> None:
+        if text not in self.texts:
+            self.texts.append(text)
+            self._report({"phase": "notice", "notice": text})

@@ -6,7 +6,7 @@ import torch
 
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.model.model_config import MODELS, ModelContext
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.recipe.config import RunConfig
 
@@ -14,7 +14,10 @@ from manyturn.trainers.recipe.config import RunConfig
 def choose_device(name: str) -> torch.device:
     """The device of a configuration's entry; auto takes a GPU if there is one."""
     if name == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("device = 'cuda', but torch sees no GPU: install torch for CUDA, or set device = 'cpu'")
+        built = torch.version.cuda or torch.version.hip
+        why = f"torch is built for CUDA {built}, but no GPU is visible" if built else "this torch is built for CPUs"
+        fix = "look at nvidia-smi" if built else "install torch for CUDA"
+        raise ConfigError(f"device = 'cuda', but {why}: {fix}, or set device = 'cpu'")
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 

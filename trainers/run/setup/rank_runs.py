@@ -9,7 +9,7 @@ from functools import partial
 
 import torch
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.hosting.local.watchdog import SIGNALS
 from manyturn.trainers.learn.heads.heads import LearnerHead, ProgressHead, SharedHead, ValueHead
 from manyturn.trainers.learn.learner.head_choice import head_of

@@ -10,16 +10,19 @@ import torch
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine_config import EngineContext
+from manyturn.agents.play.advised import Advised
 from manyturn.agents.play.agent import Agent, Demonstrator
 from manyturn.agents.play.concurrent_episodes import Patience
 from manyturn.agents.play.error_limit import Breaker
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted import SCRIPTS, Scripted
 from manyturn.agents.play.vocabulary import texts_of
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.refusals import refuse_unfit
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.refusals import refuse_unfit
+from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.contract.tasks.task_choice import chosen_tasks
 from manyturn.envs.hosting.local.seats import Seats
+from manyturn.trainers.learn.columns.teacher import advice_of
 from manyturn.trainers.learn.learner.learner import Learner, Share
 from manyturn.trainers.learn.learner.learner_config import OFFLOADS_NOTHING
 from manyturn.trainers.learn.learner.pass_memory import check_fits
@@ -122,6 +125,11 @@ class Run:
         """
         return self._cast(lambda trainee: trainee.agent if temperature is None else trainee.at_temperature(temperature))
 
+    def advised(self) -> Agent | Cast | Advised:
+        """The policy that plays training episodes; what a teacher would have read is kept where credit asks for it."""
+        advice = advice_of(self.config)
+        return self.policy() if advice is None else Advised(self.only.agent, advice)
+
     def demonstrator(self, teacher: Scripted, max_context: int | None = None) -> Demonstrator | Cast:
         """The teacher in the roles that are trained, recorded as if the policies had said it.
 
@@ -167,6 +175,8 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         refuse_unfit(config, seats.facts)
         check_tasks(config, seats)
         texts = await _vocabulary(config, seats, log)
+        if config.model.preparation is not None:
+            log({"phase": "notice", "notice": config.model.preparation})
         trainees, roles = list[Trainee](), _roles(config, seats)
         shares: Sequence[Share | None] = [None] * len(roles)
         if meeting is not None:
@@ -182,7 +192,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
             await trainees[-1].engine.ready()
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, window, _MORE_ERRORS)
-        yield Run(config, seats, seats.tasks("train"), tuple(trainees), breaker)
+        yield Run(config, seats, chosen_tasks(config.tasks, "train", seats.facts), tuple(trainees), breaker)
 
 
 def _check_offload(device: torch.device, ranks: int) -> None:

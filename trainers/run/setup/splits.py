@@ -6,10 +6,11 @@ A fault that only the evaluation at the end would meet costs the whole training.
 from collections.abc import Sequence
 
 from manyturn.agents.evaluation.evaluate import NotHeldOut
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.panel import Panel, make_panel
-from manyturn.envs.contract.task import LazyTasks, Task
-from manyturn.envs.contract.task_faults import id_fault
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.tasks.panel import Panel, make_panel
+from manyturn.envs.contract.tasks.task import LazyTasks, Task
+from manyturn.envs.contract.tasks.task_choice import chosen_tasks
+from manyturn.envs.contract.tasks.task_faults import id_fault
 from manyturn.envs.hosting.local.seats import Seats
 from manyturn.trainers.recipe.config import RunConfig
 
@@ -18,8 +19,9 @@ _MADE = 100  # training tasks looked at of a list that makes each when asked; of
 
 def panel_of(config: RunConfig, seats: Seats) -> Panel:
     """The pinned panel of held-out tasks. Raises PanelError."""
-    evaluation = config.evaluation
-    return make_panel(seats.tasks(evaluation.split), config.env.id, evaluation.split, evaluation.limit, config.env.args)
+    env, evaluation = config.env, config.evaluation
+    tasks = seats.tasks(evaluation.split)
+    return make_panel(tasks, env.id, evaluation.split, evaluation.limit, env.args, seats.identity)
 
 
 def check_tasks(config: RunConfig, seats: Seats) -> None:
@@ -28,6 +30,7 @@ def check_tasks(config: RunConfig, seats: Seats) -> None:
     Raises:
         ConfigError: a split is missing or empty, an id names two problems, or validation tasks are training tasks.
         NotHeldOut: tasks of the panel are training tasks.
+        TaskChoiceError: the configuration names training tasks that there are not.
     """
     needed = _needed(config)
     for split, (use, fix) in needed.items():
@@ -38,7 +41,10 @@ def check_tasks(config: RunConfig, seats: Seats) -> None:
             raise ConfigError(
                 f"{seats.facts.name} has no task in its split {split!r}, {use}: tasks({split!r}) is empty"
             )
-    tasks_of = {split: _looked_at(seats.tasks(split), config, split) for split in needed}
+    words = {"train": config.tasks}
+    tasks_of = {
+        split: _looked_at(chosen_tasks(words.get(split), split, seats.facts), config, split) for split in needed
+    }
     if fault := id_fault(tasks_of):
         raise ConfigError(f"{seats.facts.name} has {fault}")
     panel = panel_of(config, seats)

@@ -12,7 +12,7 @@ from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.weights import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.play.agent import Agent
-from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.record.checkpoint import ONE_POLICY, beside, read_tensors, weights_hash
 

@@ -20,13 +20,14 @@ from manyturn.agents.play.concurrent_episodes import settled
 from manyturn.agents.play.episode import Episode, most_open, play
 from manyturn.agents.play.error_limit import TooManyErrors, complaint
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.play.order.lengths import counted, mean_length
 from manyturn.trainers.play.order.schedule import EpisodePlace, GroupPlace, Past, Schedule, ScheduleSize
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
+from manyturn.trainers.play.rollout.spread_filter import filtered
+from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
-from manyturn.trainers.record.stopwatch import Stopwatch
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.step.engine_alarm import check_present_version
 from manyturn.trainers.run.step.first_step import check_first_step
@@ -44,7 +45,7 @@ class Ahead:
     def __init__(self, run: Run, state: State, folder: RunFolder):
         rollout, order = run.config.rollout, run.config.order
         self._run, self._state, self._folder = run, state, folder
-        self._count, self._policy = rollout.tasks * rollout.group, run.policy()
+        self._count, self._policy = rollout.tasks * rollout.group, run.advised()
         self._allowed = max(1, int(run.patience.error_share * self._count))
         self._plans = dict[int, list[tuple[Task, EpisodeKey]]]()
         self._played = dict[int, dict[int, Episode]]()
@@ -110,7 +111,8 @@ class Ahead:
         choice = self._schedule.learn()
         episodes, drawn = self._episodes(choice.learnt), [state.drawn[s - first][n] for s, n in choice.learnt]
         numbers = {run.train[number].id: number for number in drawn}
-        lesson = Lesson(step, episodes, [True] * len(episodes), numbers, {episode.key: None for episode in episodes})
+        is_kept, spread = filtered(episodes, [True] * len(episodes), run.roles, run.config.rollout.spread_share)
+        lesson = Lesson(step, episodes, is_kept, numbers, {episode.key: None for episode in episodes}, figures=spread)
         memory = state.memory
 
         def update() -> Any:

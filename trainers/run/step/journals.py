@@ -17,7 +17,7 @@ from manyturn.agents.records.episode_rows import SCHEMA_VERSION
 from manyturn.agents.records.journal import Journal, JournalError
 from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.play.order.schedule import EpisodePlace, GroupPlace, Past, StepChoice
 from manyturn.trainers.record.run_folder import RunFolder
 

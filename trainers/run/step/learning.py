@@ -9,7 +9,7 @@ import numpy as np
 
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.play.rollout.branching import Starts, drawn_tokens, repeats
 from manyturn.trainers.play.rollout.feedback import findings
@@ -33,6 +33,7 @@ class Lesson:
         numbers: task id -> its number in the split.
         begun: where each episode forked, where some did.
         temperatures: of episodes that were drawn at another temperature than the run's.
+        figures: of what chose the episodes to learn from.
     """
 
     step: int
@@ -41,6 +42,7 @@ class Lesson:
     numbers: Mapping[str, int]
     begun: Starts
     temperatures: Mapping[EpisodeKey, float] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     def updates(self, run: Run, memory: Memory) -> list[PolicyUpdate]:
         """An update for each policy that had a turn. Raises LearningFailed where there is none."""
@@ -58,7 +60,7 @@ class Lesson:
         self, run: Run, folder: RunFolder, updates: Sequence[PolicyUpdate], memory: Memory
     ) -> tuple[dict[str, Any], Memory]:
         """Write down what was played, and update the weights; returns metrics, and what the run remembers."""
-        config, episodes, figures = run.config, self.episodes, dict[str, Any]()
+        config, episodes, figures = run.config, self.episodes, dict[str, Any](self.figures)
         columns = credit_columns(updates, sum(len(episode.turns) for episode in episodes))
         if self.step == 1:
             for update in updates:

@@ -10,8 +10,8 @@ from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.fork import Fork
 from manyturn.agents.play.role_views import RoleView, role_views
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.registry import Memory
-from manyturn.envs.contract.role_parts import own_parts
+from manyturn.envs.contract.env.roles import own_parts
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.envs.hosting.local.watchdog import watchdog
 from manyturn.trainers.credit.batch.longest import longest
 from manyturn.trainers.credit.batch.reward_parts import outcome_E

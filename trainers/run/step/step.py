@@ -3,13 +3,14 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.play.rollout.refill import Refill
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
+from manyturn.trainers.play.rollout.spread_filter import filtered
 from manyturn.trainers.play.tasks.pool import CURRICULA, TaskFeedback, TaskPool
+from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
-from manyturn.trainers.record.stopwatch import Stopwatch
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.step.engine_alarm import check_engines
 from manyturn.trainers.run.step.first_step import check_first_step
@@ -31,7 +32,8 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
         await check_first_step(run, episodes)
     begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
     temperatures = temperatures_of(run, [episode.key for episode in episodes], state.memory)
-    lesson = Lesson(step, episodes, refill.is_kept, numbers, begun, temperatures)
+    is_kept, spread = filtered(episodes, refill.is_kept, run.roles, run.config.rollout.spread_share)
+    lesson = Lesson(step, episodes, is_kept, numbers, begun, temperatures, spread)
     updates = lesson.updates(run, memory)
     alarms = await check_engines(run, updates)
     learned, memory = lesson.learn(run, folder, updates, memory)

@@ -4,16 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from manyturn.agents.play.agent import Agent, AgentPlayer
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.fork import Forking
-from manyturn.agents.play.tempered import Tempered
 from manyturn.agents.records.episode_rows import SCHEMA_VERSION
 from manyturn.agents.records.journal import Journal, JournalError
 from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.registry import Memory
-from manyturn.envs.contract.task import Task
+from manyturn.agents.tokens.ledger import Ledger
+from manyturn.envs.contract.options.registry import Memory
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.learn.columns.tempered import PLACE
 from manyturn.trainers.play.rollout.branching import Starts, starts
 from manyturn.trainers.play.rollout.horizon import turn_limit
@@ -90,7 +91,7 @@ async def _play_next(
             journal.append(episode_to_plain(episode))
 
     # Branches repeat what one policy said; where there are several, nothing branches.
-    policy = Forking(run.only.agent, forks) if run.config.rollout.branching else run.policy()
+    policy = Forking(run.only.agent, forks) if run.config.rollout.branching else run.advised()
     if temperatures:
         policy = Tempered(run.only.agent, temperatures)
     patience = run.patience  # its share of errors is of all that is planned
@@ -139,3 +140,24 @@ def temperatures_of(run: Run, keys: Sequence[EpisodeKey], memory: Memory) -> dic
         return {}
     entropy = run.only.memory(memory).get(PLACE, {}).get("entropy")
     return rollout.tempering.temperatures(keys, rollout.group, entropy)
+
+
+class Tempered:
+    """The agent, where episodes of certain keys are drawn at temperatures of their own.
+
+    Their log-probabilities are of those temperatures, and no ratio of the learner's is right for them.
+
+    Args:
+        agent: plays all episodes.
+        temperatures: key of each episode that is drawn at another temperature -> that temperature.
+    """
+
+    def __init__(self, agent: Agent, temperatures: Mapping[EpisodeKey, float]):
+        self.agent, self.temperatures, self.name = agent, temperatures, agent.name
+
+    def player(self, key: EpisodeKey, instructions: str) -> AgentPlayer:
+        temperature = self.temperatures.get(key)
+        if temperature is None:
+            return self.agent.player(key, instructions)
+        sampling = self.agent.sampling.model_copy(update={"temperature": temperature})
+        return AgentPlayer(self.agent, key, instructions, Ledger(), sampling)

@@ -17,8 +17,8 @@ from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import ON_PURPOSE
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.learn.passes.samples import Sample, samples_of
 from manyturn.trainers.play.rollout.rollouts import reply_lengths, unscorable
 from manyturn.trainers.run.setup.run import Run

@@ -21,8 +21,8 @@ from manyturn.agents.trajectories.files import read_any
 from manyturn.agents.trajectories.source import IMPORTED, of_tables
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.setup.splits import panel_of

@@ -19,7 +19,7 @@ from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.learn.passes.samples import Sample
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
 from manyturn.trainers.record.metrics import Log
-from manyturn.trainers.record.stopwatch import Stopwatch
+from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.warmup.demonstrations import Demonstrations, demonstrations
 from manyturn.trainers.run.warmup.failure_cause import Measurement, plateau, without_success

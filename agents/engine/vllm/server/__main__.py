@@ -18,7 +18,7 @@ from manyturn.agents.engine.vllm.draw import PROCESSOR
 from manyturn.agents.engine.vllm.process import room_for, settle
 from manyturn.agents.engine.vllm.versions import installed
 from manyturn.agents.engine.vllm.worker import EXTENSION
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 
 _GUARD = "manyturn.agents.engine.vllm.access.TokenGuard"
 _ORDERS = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}

@@ -11,7 +11,7 @@ from manyturn.envs.benchmarks.tau.service import Deeds, Service, all_said
 from manyturn.envs.benchmarks.tau.store import TUPLES, Base
 from manyturn.envs.benchmarks.tau.v1 import airline, retail
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tools.tool import ToolError
 
 TABLES = {"retail": ("orders", "products", "users"), "airline": ("flights", "reservations", "users")}

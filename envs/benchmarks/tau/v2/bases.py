@@ -7,8 +7,9 @@ from pydantic import BaseModel, ValidationError
 
 from manyturn.envs.benchmarks.tau.files import Files
 from manyturn.envs.benchmarks.tau.store import ARRAYS, OBJECTS, Base, Record, Style
-from manyturn.envs.benchmarks.tau.v2 import airline_records, retail_records, telecom_records
-from manyturn.envs.benchmarks.tau.v2.telecom_records import plain
+from manyturn.envs.benchmarks.tau.v2 import airline_records, retail_records
+from manyturn.envs.benchmarks.tau.v2.telecom import records
+from manyturn.envs.benchmarks.tau.v2.telecom.records import plain
 
 PHONE = Style(  # the phone's two records are the whole database
     record=OBJECTS.record,
@@ -50,7 +51,7 @@ def airline(files: Files) -> Base:
 
 def telecom(files: Files) -> Base:
     """Raises DataError."""
-    database = _checked(telecom_records.Database, files.toml("db.toml"), files, "db.toml")
+    database = _checked(records.Database, files.toml("db.toml"), files, "db.toml")
     tables: dict[str, Mapping[str, Record]] = {
         name: {record[key]: record for record in database[name]} for name, key in KEYS.items()
     }
@@ -59,7 +60,7 @@ def telecom(files: Files) -> Base:
 
 def phone(files: Files) -> Base:
     """Raises DataError."""
-    database = _checked(telecom_records.UserDatabase, files.toml("user_db.toml"), files, "user_db.toml")
+    database = _checked(records.UserDatabase, files.toml("user_db.toml"), files, "user_db.toml")
     return Base({"phone": database}, PHONE)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import indent
 from typing import Any
 
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tools.tool import Schema
-from manyturn.envs.users.asking import ModelOptions
+from manyturn.envs.users.endpoint.requests import ModelOptions
 from manyturn.envs.users.model import GREETING, ModelUser
 
 MARKS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")

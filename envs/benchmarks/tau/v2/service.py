@@ -11,15 +11,16 @@ from typing import Any
 from manyturn.envs.benchmarks.tau.desk import Desk
 from manyturn.envs.benchmarks.tau.files import Files, shared
 from manyturn.envs.benchmarks.tau.service import AgentCall, Deeds, Service, all_said
-from manyturn.envs.benchmarks.tau.v2 import airline, bases, phone, retail, telecom
-from manyturn.envs.benchmarks.tau.v2.desk import TelecomDesk
-from manyturn.envs.contract.task import Task
+from manyturn.envs.benchmarks.tau.v2 import airline, bases, retail
+from manyturn.envs.benchmarks.tau.v2.telecom import agent_tools, phone
+from manyturn.envs.benchmarks.tau.v2.telecom.desk import TelecomDesk
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tools.tool import tool_of
 
 AGENT_TOOLS = {
     "retail": (retail.RetailTools, retail.TOOLS),
     "airline": (airline.AirlineTools, airline.TOOLS),
-    "telecom": (telecom.TelecomTools, telecom.TOOLS),
+    "telecom": (agent_tools.TelecomTools, agent_tools.TOOLS),
 }
 SPLITS = {"retail": ("train", "test"), "airline": ("train", "test"), "telecom": ("train", "test", "small")}
 LISTS = {

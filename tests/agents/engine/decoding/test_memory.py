@@ -7,7 +7,7 @@ from manyturn.agents.engine.decoding import memory
 from manyturn.agents.engine.decoding.memory import cache_shape, ran_out
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 
 pytestmark = pytest.mark.versions
 

@@ -144,6 +144,7 @@ def test_weights_that_do_not_come_right_leave_the_old_ones(how, said):
     assert is_of(first, Reply(**before)) and is_of(first, Reply(**after))
 
 
+@pytest.mark.deep
 def test_a_connection_that_is_cut_at_any_byte_of_a_transfer_never_mixes_two_versions():
     versions = [model(seed) for seed in range(6)]
 
@@ -167,6 +168,7 @@ def test_a_connection_that_is_cut_at_any_byte_of_a_transfer_never_mixes_two_vers
     assert all(is_of(versions[reply.version], reply) for reply in replies)
 
 
+@pytest.mark.deep
 def test_a_sampler_that_was_started_again_draws_nothing_until_it_has_the_newest_weights():
     first, second = model(0), model(1)
 

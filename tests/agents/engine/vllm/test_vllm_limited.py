@@ -15,7 +15,7 @@ from manyturn.agents.engine.vllm.engine import VllmEngine
 from manyturn.agents.engine.vllm.options import VllmConfig
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
-from manyturn.envs.contract.layers import overlay
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics

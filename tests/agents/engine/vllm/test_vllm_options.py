@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import configure
 
 MAZE: dict[str, Any] = {"env": {"id": "manyturn/Maze-v0"}}

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from manyturn.agents.model.language_model import load_pretrained
-from manyturn.envs.contract.layers import overlay
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics

@@ -49,6 +49,7 @@ def played(env: AppWorld, *codes: str) -> dict[str, Any]:
     raise AssertionError(text)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", FORGED)
 def test_a_state_that_is_forged_is_tampering(env: AppWorld, name: str) -> None:
     outcome = played(env, "label green", FORGED[name], "done")

@@ -109,6 +109,7 @@ def test_code_cannot_answer_for_the_launcher(world):
     assert theirs and len(pipes) == 2 and not pipes & theirs
 
 
+@pytest.mark.deep
 def test_code_that_swallows_its_time_limit_is_ended(world):
     world.begin("one_1")
     assert "timed out after 1 seconds" in world.execute("loop")

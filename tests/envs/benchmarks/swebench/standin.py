@@ -8,8 +8,8 @@ from typing import Any
 
 import docker
 
-from manyturn.containers import owner
-from manyturn.containers.container_engine import LABEL
+from manyturn.containers.engine import owner
+from manyturn.containers.engine.container_engine import LABEL
 
 SOURCE = '''"""Sums."""
 

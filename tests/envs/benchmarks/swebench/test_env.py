@@ -5,7 +5,7 @@ import json
 import pytest
 
 from manyturn.envs.benchmarks.swebench.env import SWEBench
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.registration.environments import NeedsSetup
 
 COMMIT = "0" * 40
 ROW = {
@@ -62,7 +62,7 @@ def test_what_is_missing_or_wrong_is_one_line(tmp_path):
 
 
 def test_no_more_episodes_are_open_than_the_engines_memory_holds(engine, tmp_path):
-    from manyturn.containers.preflight import examined
+    from manyturn.containers.engine.preflight import examined
 
     file = rows(tmp_path / "a.json")
     small = {"workspace_mb": 64, "scratch_mb": 64}

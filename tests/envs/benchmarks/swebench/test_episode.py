@@ -46,6 +46,7 @@ def submit(env):
     return reward, text.partition(PATCH_MARK)[2]
 
 
+@pytest.mark.deep
 def test_a_link_in_the_place_of_the_lock_is_not_followed(standin, tmp_path, monkeypatch):
     """Anybody can put one into the folder for temporary files, and whatever it names would be written to."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -57,6 +58,7 @@ def test_a_link_in_the_place_of_the_lock_is_not_followed(standin, tmp_path, monk
     assert lock.is_symlink() and not named.exists()
 
 
+@pytest.mark.deep
 def test_the_gold_patch_is_worth_one(standin, play):
     env = play(standin)
     env.step(env.expert())
@@ -84,6 +86,7 @@ p.Function.__init__ = hollow
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("forgery", [PRINTS, HOLLOWS])
 def test_a_log_that_is_forged_is_worth_nothing_and_said_to_be(standin, play, forgery):
     env = play(standin)
@@ -93,6 +96,7 @@ def test_a_log_that_is_forged_is_worth_nothing_and_said_to_be(standin, play, for
     assert info["measures"] == {"official": 1.0, "challenged": 1.0, "tampered": 1.0, "reached": 1.0}
 
 
+@pytest.mark.deep
 def test_a_wrong_mend_is_worth_nothing(standin, play):
     env = play(standin)
     bash(env, "sed -i 's/result = 0/result = 3/; s/result = number/result += number - 1/' sums.py")
@@ -178,6 +182,7 @@ END
 """
 
 
+@pytest.mark.deep
 def test_a_forgery_that_keeps_the_tests_from_their_place_is_a_failure_and_no_error(standin, play):
     named = {"FAIL_TO_PASS": '["check_sums.py::test_of_two"]', "PASS_TO_PASS": "[]"}
     env = play(standin, test_patch=NEW_TESTS, **named)
@@ -194,6 +199,7 @@ def test_an_image_of_another_commit_or_without_a_repository_is_refused(standin, 
         env.reset(seed=0)
 
 
+@pytest.mark.deep
 def test_an_episode_can_be_repeated_from_its_snapshot(standin, play):
     env = play(standin)
     bash(env, MEND)
@@ -203,6 +209,7 @@ def test_an_episode_can_be_repeated_from_its_snapshot(standin, play):
     assert submit(env)[0] == 1.0
 
 
+@pytest.mark.deep
 def test_swe_smith_starts_with_its_fault_and_without_its_tests_or_history(engine, tmp_path):
     made = Standin(engine, f"manyturn-standin:{uuid.uuid4().hex[:12]}", mended=True)
     row = {
@@ -229,6 +236,7 @@ def test_swe_smith_starts_with_its_fault_and_without_its_tests_or_history(engine
         made.remove()
 
 
+@pytest.mark.deep
 def test_r2e_gym_is_graded_by_tests_that_the_agent_never_saw(engine, tmp_path):
     hidden = {
         "r2e_tests/test_1.py": f"from sums import total  # {SECRET}\ndef test_two():\n    assert total([1, 2]) == 3\n",

@@ -7,8 +7,8 @@ import pytest
 from forgeries import all_of_them, results_of_them
 from standin import MENDED, SOURCE, Standin
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import SandboxLimits, Snapshot
 from manyturn.envs.benchmarks.swebench.challenged import Judged, judged
@@ -48,6 +48,7 @@ def graded(grader: tuple[DockerSandbox, Row], text: str) -> Judged:
     return judged(sandbox, row, "diff --git a/sums.py b/sums.py\n" + "".join(lines), 0, SECONDS)
 
 
+@pytest.mark.deep
 def test_both_verdicts_are_told_of_right_wrong_and_forged_patches(grader: tuple[DockerSandbox, Row]) -> None:
     right, wrong, heart, forged = (
         graded(grader, text) for text in (MENDED, f"{SOURCE}\n# no\n", BY_HEART, PRINTS + SOURCE)

@@ -3,8 +3,8 @@
 import pytest
 from standin import GOLD
 
-from manyturn.containers.container_engine import ContainerEngine
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import SandboxLimits, Snapshot
 from manyturn.envs.benchmarks.swebench.evaluation import evaluate
@@ -99,6 +99,7 @@ def test_what_no_patch_can_tell_is_refused(patch_of, script, why):
         patch_of(script)
 
 
+@pytest.mark.deep
 def test_a_patch_that_hangs_is_not_mended(box):
     sandbox, row = box
     sandbox.restore(EMPTY)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.benchmarks.tau.customer import Customer, CustomerOptions, first_person
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 
 GOLD = [
     {"name": "find_user_id_by_email", "arguments": {"email": "ada@example.com"}, "by": "assistant"},

@@ -14,12 +14,12 @@ from needs import absent
 from needs_files import NO_GOLDEN
 
 from manyturn.envs.benchmarks.tau.customer import CustomerOptions
-from manyturn.envs.benchmarks.tau.env2 import MOST_ERRORS, Tau2Bench
+from manyturn.envs.benchmarks.tau.v2.env import MOST_ERRORS, Tau2Bench
 from manyturn.envs.benchmarks.tau.v2.model_customer import MARKS
-from manyturn.envs.benchmarks.tau.v2.phone import TOOLS, TelecomUserTools
-from manyturn.envs.benchmarks.tau.v2.phone_customer import PhoneCustomer
-from manyturn.envs.benchmarks.tau.v2.telecom import TelecomTools
-from manyturn.envs.contract.task import Task
+from manyturn.envs.benchmarks.tau.v2.telecom.agent_tools import TelecomTools
+from manyturn.envs.benchmarks.tau.v2.telecom.phone import TOOLS, TelecomUserTools
+from manyturn.envs.benchmarks.tau.v2.telecom.phone_customer import PhoneCustomer
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 from manyturn.envs.tools.calls import call_text, is_call, read_calls
 from manyturn.envs.tools.tool import tool_of

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.benchmarks.tau.env import TauBench
-from manyturn.envs.benchmarks.tau.env2 import MOST_ERRORS, Tau2Bench
 from manyturn.envs.benchmarks.tau.files import DataError
 from manyturn.envs.benchmarks.tau.service_env import ServiceEnv
+from manyturn.envs.benchmarks.tau.v1.env import TauBench
+from manyturn.envs.benchmarks.tau.v2.env import MOST_ERRORS, Tau2Bench
 from manyturn.envs.tools.calls import call_text
 from manyturn.envs.users.protocol import Heard
 
@@ -132,8 +132,8 @@ def test_no_call_breaks_the_desk(small, data) -> None:
 
 def _names(tool: str) -> list[list[str]]:
     from manyturn.envs.benchmarks.tau.v1.retail import RetailTools
-    from manyturn.envs.benchmarks.tau.v2.phone import TelecomUserTools
-    from manyturn.envs.benchmarks.tau.v2.telecom import TelecomTools
+    from manyturn.envs.benchmarks.tau.v2.telecom.agent_tools import TelecomTools
+    from manyturn.envs.benchmarks.tau.v2.telecom.phone import TelecomUserTools
 
     owners = [RetailTools, TelecomUserTools, TelecomTools]
     functions = [getattr(owner, tool) for owner in owners if hasattr(owner, tool)]

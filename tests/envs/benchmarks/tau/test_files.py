@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.envs.benchmarks.tau.env import TauBench
 from manyturn.envs.benchmarks.tau.files import DataError, Files
+from manyturn.envs.benchmarks.tau.v1.env import TauBench
 from manyturn.envs.benchmarks.tau.v1.service import load
 
 TASKS = """

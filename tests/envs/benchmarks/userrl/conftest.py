@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.stable_random import Draws
 
 _GYMS = "gyms/{0}Gym/{1}gym/data/{2}.json"
 

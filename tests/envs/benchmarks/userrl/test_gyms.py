@@ -14,7 +14,7 @@ from manyturn.envs.benchmarks.userrl.persuade import STANCES, Persuade
 from manyturn.envs.benchmarks.userrl.telepathy import Telepathy
 from manyturn.envs.benchmarks.userrl.turtle import Turtle
 from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 
 GYMS: dict[str, type[Gym]] = {"Intention": Intention, "Persuade": Persuade, "Telepathy": Telepathy, "Turtle": Turtle}
@@ -201,6 +201,7 @@ def test_a_restored_episode_goes_on_as_the_other_would_have(gym, data, endpoint)
     assert endpoint.requests[-1] == endpoint.requests[len(endpoint.requests) // 2]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("gym", GYMS)
 def test_it_keeps_the_contract(gym, data, endpoint):
     report = check(name_of(gym), {"data": str(data), "user": endpoint.user()}, samples=2)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.benchmarks.userrl.rules import Rule, Uncomputable, made
-from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.stable_random import Draws
 
 NUMBERS = st.lists(st.integers(-50, 50), min_size=4, max_size=4)
 

@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.text_env import Unsupported
+from manyturn.envs.contract.env.text_env import Unsupported
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 from manyturn.envs.hosting.handle.gymnasium_adapter import GymnasiumAdapter
 

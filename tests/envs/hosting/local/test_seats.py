@@ -14,8 +14,8 @@ import psutil
 import pytest
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.environments import register
-from manyturn.envs.contract.text_env import Unsupported
+from manyturn.envs.contract.env.text_env import Unsupported
+from manyturn.envs.contract.registration.environments import register
 from manyturn.envs.contract.turn_reward import WrapperMismatch
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.envs.hosting.local.seats import InlineSeats, Seats, WorkerSeats, open_seats
@@ -127,6 +127,7 @@ def test_the_trace_of_an_error_in_a_worker_reaches_the_caller():
     assert "in respond" in caught.value.__notes__[0]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("action", ["sleep", "spin"])
 def test_a_hung_environment_is_freed_in_time_and_later_answers_are_the_right_ones(action):
     timeout = 1.0
@@ -147,6 +148,7 @@ def test_a_hung_environment_is_freed_in_time_and_later_answers_are_the_right_one
     asyncio.run(run())
 
 
+@pytest.mark.deep
 def test_many_slow_turns_on_one_worker_are_not_late_for_standing_in_line():
     async def run():
         async with WorkerSeats(FAULTY, limit=8, workers=1, timeout=2.0) as seats:
@@ -241,6 +243,7 @@ def test_a_cancelled_request_does_not_leave_its_answer_to_the_next_one():
     asyncio.run(run())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("end", ["look", "die", "freeze"])
 def test_what_an_environment_started_ends_with_its_worker(end, tmp_path):
     fled = tmp_path / "fled"
@@ -316,6 +319,7 @@ def test_an_inline_environment_that_raises_cancelled_error_does_not_cancel_who_p
     assert asyncio.run(run())[-1].success
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("last", ["look", "freeze"])
 def test_nothing_outlives_a_parent_that_was_killed(last, tmp_path):
     fled = tmp_path / "fled"

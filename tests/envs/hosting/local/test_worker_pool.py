@@ -23,6 +23,7 @@ async def until(condition) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", GROWTH)
 def test_a_worker_above_a_limit_ends_after_its_last_episode_and_a_fresh_one_takes_the_next(name):
     async def run():

@@ -17,8 +17,8 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
 
 from elsewhere import HostProcess, Wire, host_processes, hosting, lying
 
-from manyturn.envs.contract.task import Task
-from manyturn.envs.contract.text_env import Unsupported
+from manyturn.envs.contract.env.text_env import Unsupported
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.envs.hosting.handle.messages import step_to_wire
 from manyturn.envs.hosting.local.seats import InlineSeats, Seats
@@ -88,6 +88,7 @@ def test_episodes_at_any_number_of_hosts_are_those_of_this_process(hosts):
     assert asyncio.run(elsewhere()) == undisturbed()
 
 
+@pytest.mark.deep
 def test_a_killed_host_changes_no_episode_and_one_that_comes_back_is_used():
     with host_processes(2, FAULTY, "--workers", "1") as hosts:
         workers = []
@@ -113,6 +114,7 @@ def test_a_killed_host_changes_no_episode_and_one_that_comes_back_is_used():
     assert workers and not psutil.wait_procs(workers, 60)[1]
 
 
+@pytest.mark.deep
 def test_a_host_that_stands_still_is_left_and_its_late_answers_reach_nobody():
     with host_processes(2, FAULTY, "--workers", "0") as hosts:
 
@@ -131,6 +133,7 @@ def test_a_host_that_stands_still_is_left_and_its_late_answers_reach_nobody():
         assert found == again == undisturbed(8, SLOW) and moved
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("harm", ["cut", "hold"])
 def test_a_torn_or_stuck_connection_loses_nothing(harm):
     async def play_on():

@@ -9,7 +9,7 @@ import pytest
 from small import CORE, MENDED, Small, episode, small
 from test_word_between_runs import ALL_PASS, written
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease
 from manyturn.envs.software.grading.comparison_split import divided
 from manyturn.envs.software.grading.grader import RESOLVED, grade
@@ -84,6 +84,7 @@ def sandbox(engine: str) -> Iterator[DockerSandbox]:
         yield sandbox
 
 
+@pytest.mark.deep
 def test_a_broken_side_is_not_paid_for_the_other(engine: str) -> None:
     """The fault is fixed, and another test's function is broken."""
     env = Small(reward="resolved")
@@ -171,6 +172,7 @@ def two_sided() -> Problem:
     )
 
 
+@pytest.mark.deep
 def test_what_a_side_does_besides_fails_no_honest_program(sandbox: DockerSandbox) -> None:
     problem = two_sided()
     for text in (MENDED, MENDED.replace("return a * 2", "return add(a, a)").replace("a + b", "b + a")):

@@ -8,7 +8,7 @@ import pytest
 from forgeries import all_of_them, forging_first, results_of_them
 from small import CORE, MENDED, Small, episode, small
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.software.env import Software
@@ -42,6 +42,7 @@ def forged(sandbox: DockerSandbox, name: str) -> Grade:
     return graded(sandbox, small(), "calc/core.py", text)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", [*FIRST, *READ])
 def test_a_known_forgery_is_paid_nothing(sandbox: DockerSandbox, name: str) -> None:
     found = forged(sandbox, name)
@@ -59,6 +60,7 @@ def test_forgeries_are_many() -> None:
     assert len(TOPS) + len(RESULTS) > 280
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", FIRST[:1])
 def test_a_forgery_is_an_ending_of_its_own(engine: str, name: str) -> None:
     env = Small(reward="levels")
@@ -86,6 +88,7 @@ TOLD = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("way", TOLD)
 def test_what_a_program_sees_of_the_questions_does_not_reach_its_author(engine: str, way: str) -> None:
     """Who reads a copy's inputs in a run of the tests could write the right answers down by hand."""
@@ -154,6 +157,7 @@ def test_a_right_program_that_is_written_differently_passes(
     assert found == Grade(RESOLVED, "", small().fail_to_pass, (), {}, 1.0, official=True)
 
 
+@pytest.mark.deep
 def test_a_right_program_passes_under_another_challenge(sandbox: DockerSandbox) -> None:
     assert graded(sandbox, small(), "calc/core.py", rewritten(ADD[2], TOTAL[3], DOUBLE[2]), 7).cause == RESOLVED
 

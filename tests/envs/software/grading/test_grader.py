@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small import CORE, FAIL, MENDED, PASS, small
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease
 from manyturn.envs.software.grading.grader import RESOLVED, TIMEOUT, UNRESOLVED, Grade, carried, grade
 from manyturn.envs.software.testing.expected_failures import expected_to_fail
@@ -27,6 +27,7 @@ def graded(sandbox: DockerSandbox, core: str, seconds: float = 20, **other: obje
     return grade(sandbox, small(**other), {"calc/core.py": core.encode()}, seconds, seed=0)
 
 
+@pytest.mark.deep
 def test_the_known_mend_is_resolved_and_the_fault_is_not(sandbox: DockerSandbox) -> None:
     assert graded(sandbox, MENDED) == Grade(RESOLVED, "", FAIL, (), {}, 1.0, official=True)
     faulty = graded(sandbox, CORE)
@@ -45,6 +46,7 @@ def test_a_source_that_cannot_be_imported_breaks_all(sandbox: DockerSandbox) -> 
     assert "SyntaxError" in found.texts["tests/test_core.py"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("body", ["while True: pass", "import time; time.sleep(60)"])
 def test_a_test_that_does_not_end_is_stopped_and_fails(sandbox: DockerSandbox, body: str) -> None:
     found = graded(sandbox, CORE.replace("return a - b", body), 1)
@@ -79,6 +81,7 @@ def test_cannot_end(untidy): pass
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "as_fail", "as_pass"),
     [

@@ -6,7 +6,7 @@ import pytest
 from lies import CONSTANTS, KNOWING, LIES, PROBLEMS, lie
 from small import episode
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease
 from manyturn.envs.software.env import Software
 from manyturn.envs.software.grading.grader import RESOLVED, Grade, grade
@@ -34,6 +34,7 @@ def graded(sandbox: DockerSandbox, problem: Problem, core: str, seed: int = 0) -
     return grade(sandbox, problem, {"calc/core.py": core.encode()}, 20.0, seed)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "name", [name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in LIES]
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pytest
 from small import Small, episode, small
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.software.grading.answer_comparison import UNSTEADY
@@ -47,6 +47,7 @@ def graded(sandbox: DockerSandbox, problem: Problem, core: str, seed: int = 0) -
     return grade(sandbox, problem, {"calc/core.py": core.encode()}, 20.0, seed)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_the_answers_of_the_visible_test_are_not_paid(sandbox: DockerSandbox, seed: int) -> None:
     found = graded(sandbox, weeks(), BY_HEART, seed)
@@ -67,6 +68,7 @@ def test_week():
 """
 
 
+@pytest.mark.deep
 def test_a_copy_in_which_the_reference_stops_still_asks_what_comes_before(sandbox: DockerSandbox) -> None:
     """Of a test with an assertion in a helper no copy comes to its end, since no copy expects the right thing."""
     problem = weeks(RARE.replace("13", "12"), test=CHECKED)
@@ -86,6 +88,7 @@ def test_hours():
 """
 
 
+@pytest.mark.deep
 def test_who_fixes_one_of_two_faults_and_knows_the_other_by_heart_is_not_paid(sandbox: DockerSandbox) -> None:
     signs = ("%", "+"), ("//", "*")
     faulty, right = (TWO.format(*some) for some in signs)
@@ -108,6 +111,7 @@ class Border(Small):
         return Imported("border", [weeks(BORDER.format(">"), BORDER.format(">="), AT_THE_BORDER)])
 
 
+@pytest.mark.deep
 def test_a_grade_that_rests_on_the_visible_tests_alone_says_so(engine: str) -> None:
     env = Border(reward="resolved")
     fix = call_text("edit", path="calc/core.py", old="day > 26", new="day >= 26")
@@ -126,6 +130,7 @@ class Strict(Small):
         return Imported("strict", [weeks(RIGHT.replace("13", "14"))])
 
 
+@pytest.mark.deep
 def test_the_verdict_that_others_report_stands_beside_ours(engine: str) -> None:
     env = Strict(reward="resolved")
     strict = "def week(day):\n    assert day % 13 == 0\n    return day // 13\n"
@@ -136,6 +141,7 @@ def test_the_verdict_that_others_report_stands_beside_ours(engine: str) -> None:
     env.close()
 
 
+@pytest.mark.deep
 def test_the_share_of_tests_that_are_reached_is_told(engine: str) -> None:
     env = Small(reward="resolved")
     mend = call_text("edit", path="calc/core.py", old="a - b", new="a + b")
@@ -144,6 +150,7 @@ def test_the_share_of_tests_that_are_reached_is_told(engine: str) -> None:
     env.close()
 
 
+@pytest.mark.deep
 def test_what_is_random_is_no_copy_that_reaches_the_fault(sandbox: DockerSandbox) -> None:
     right = "import random\n\ndef week(day):\n    return random.random()\n"
     faulty = "def week(day):\n    raise ValueError\n"
@@ -153,6 +160,7 @@ def test_what_is_random_is_no_copy_that_reaches_the_fault(sandbox: DockerSandbox
     assert graded(sandbox, problem, right.replace("return", "random.seed(); return")).cause == UNRESOLVED
 
 
+@pytest.mark.deep
 def test_what_the_clock_says_is_believed_next_to_something_steady_and_not_alone(sandbox: DockerSandbox) -> None:
     test = "import time\nfrom calc.core import week\n\ndef test_week():\n    now = time.perf_counter()\n"
     test += "    assert week(now) == week(now + 0)\n\ndef test_steady():\n    assert week(8) == week(8 + 0)\n"
@@ -163,6 +171,7 @@ def test_what_the_clock_says_is_believed_next_to_something_steady_and_not_alone(
     assert graded(sandbox, both, right).cause == RESOLVED
 
 
+@pytest.mark.deep
 def test_inputs_that_are_drawn_let_no_wrong_program_through(sandbox: DockerSandbox) -> None:
     right = "def week(day):\n    return day[1:] + day[:1]\n"
     test = "import random\nfrom calc.core import week\n\ndef test_week():\n    for _ in range(9):\n"
@@ -174,6 +183,7 @@ def test_inputs_that_are_drawn_let_no_wrong_program_through(sandbox: DockerSandb
     assert graded(sandbox, problem, equal).cause == UNRESOLVED
 
 
+@pytest.mark.deep
 def test_a_deck_is_drawn_once_and_not_by_every_grading(sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[str] = []
     run = DockerSandbox.run

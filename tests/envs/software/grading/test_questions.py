@@ -9,7 +9,7 @@ import pytest
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.software.grading.literal_mutations import altered
 from manyturn.envs.software.grading.questions import questions
-from manyturn.envs.software.testing.answer_values import Asker
+from manyturn.envs.software.testing.answer_values import AnswerRecorder
 
 TESTS = b'''"""Tests: 11 == 11."""
 import unittest
@@ -76,13 +76,13 @@ def test_names_of_expected_errors_stay_outside() -> None:
 
 
 @pytest.fixture
-def asker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asker]:
-    asker = Asker()
+def asker(monkeypatch: pytest.MonkeyPatch) -> Iterator[AnswerRecorder]:
+    asker = AnswerRecorder()
     monkeypatch.setattr(builtins, "__ask__", asker, raising=False)
     yield asker
 
 
-def asked(asker: Asker, body: str, **names: object) -> list[object]:
+def asked(asker: AnswerRecorder, body: str, **names: object) -> list[object]:
     """The answers of the body of a test."""
     text = "import pytest\ndef test():\n" + "".join(f"    {line}\n" for line in body.splitlines())
     exec(questions(text.encode()).text, names)  # noqa: S102 # a text of ours
@@ -91,7 +91,7 @@ def asked(asker: Asker, body: str, **names: object) -> list[object]:
     return [answer for _, answer in asker.told()]
 
 
-def test_answers_are_values_and_wrong_ones_do_not_end_a_test(asker: Asker) -> None:
+def test_answers_are_values_and_wrong_ones_do_not_end_a_test(asker: AnswerRecorder) -> None:
     body = "assert f(1) == 5\nassert not f(0)\nassert f(2) == f(3)\nwith pytest.raises(KeyError) as e:\n    {}[f(1)]"
     assert asked(asker, f"{body}\nassert str(e.value) == 'x'", f=lambda x: x) == [
         *(1, False, [2, 3], ["KeyError", "LookupError", "Exception", "BaseException", "object"][:4], "1")
@@ -113,18 +113,18 @@ def test_answers_are_values_and_wrong_ones_do_not_end_a_test(asker: Asker) -> No
         ("type('T', (int,), {'__eq__': lambda s, o: True, '__repr__': lambda s: '4'})(3)", "4"),
     ],
 )
-def test_values_that_differ_are_told_apart(asker: Asker, one: str, other: str) -> None:
+def test_values_that_differ_are_told_apart(asker: AnswerRecorder, one: str, other: str) -> None:
     answers = [asked(asker, f"x = {value}\nassert x == 0") for value in (one, other, one)]
     assert answers[0] == answers[2] != answers[1]
 
 
-def test_no_answer_is_lost_in_a_long_test(asker: Asker) -> None:
+def test_no_answer_is_lost_in_a_long_test(asker: AnswerRecorder) -> None:
     body = "for i in range(1000):\n    assert f(i) == 1"
     one, other = (asked(asker, body, f=lambda i, at=at: i == at) for at in (998, 999))
     assert len(one) == len(other) < 300 and one != other
 
 
-def test_many_answers_may_differ_by_rounding_and_by_no_more(asker: Asker) -> None:
+def test_many_answers_may_differ_by_rounding_and_by_no_more(asker: AnswerRecorder) -> None:
     def answers(value: object) -> object:
         return asked(asker, "for i in range(300):\n    assert f(i) == 1", f=lambda i: [value, i / 7])[-1]
 

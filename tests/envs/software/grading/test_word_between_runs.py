@@ -95,6 +95,7 @@ def written(path: str, text: str) -> str:
     return call_text("bash", command=f"cat > {path} <<'END-OF-FILE'\n{text}\nEND-OF-FILE\n")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("env", [Hidden], indirect=True)
 @pytest.mark.parametrize("name", CALLS)
 def test_what_a_run_read_in_hidden_tests_does_not_reach_a_challenge(env: Software, name: str) -> None:
@@ -114,6 +115,7 @@ if asked:
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("env", [Weeks], indirect=True)
 def test_what_a_test_tells_of_its_questions_is_not_what_decides(env: Software) -> None:
     """Who learns the inputs of all copies can write the right answers down, and leave the fault."""

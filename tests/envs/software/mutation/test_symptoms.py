@@ -1,19 +1,19 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.envs.software.mutation.symptoms import plain, telling
+from manyturn.envs.software.mutation.fault_validation import clearest_failure, plain_message
 from manyturn.envs.software.source.libraries import library
 from manyturn.envs.software.source.statement import statement
 
 
 def test_addresses_and_what_is_too_long_are_left_out():
-    assert plain("<f at 0x7f15dc305110> \n\n  x") == "<f at 0x...>\n  x"
-    assert plain("a\nb\nc\nd\ne") == "a\nb\nc\nd"
+    assert plain_message("<f at 0x7f15dc305110> \n\n  x") == "<f at 0x...>\n  x"
+    assert plain_message("a\nb\nc\nd\ne") == "a\nb\nc\nd"
 
 
 @given(st.text(max_size=2000))
 def test_a_message_is_short_whatever_it_was(message):
-    assert len(plain(message)) < 330
+    assert len(plain_message(message)) < 330
 
 
 def test_the_error_that_tells_most_is_taken():
@@ -23,9 +23,9 @@ def test_the_error_that_tells_most_is_taken():
         "c": "assert 1 == 2\n +  where 1 = f(0)",
         "d": "",
     }
-    assert telling(messages, messages) == ("b", messages["b"])
-    assert telling(messages, ["a", "d"]) == ("a", "assert False")
-    assert telling({}, ["z", "y"]) == ("y", "")
+    assert clearest_failure(messages, messages) == ("b", messages["b"])
+    assert clearest_failure(messages, ["a", "d"]) == ("a", "assert False")
+    assert clearest_failure({}, ["z", "y"]) == ("y", "")
 
 
 TEST, OTHER = "tests/test_x.py::test_one", "tests/test_x.py::test_two"

@@ -7,7 +7,7 @@ import small_checkouts as small
 from needs import absent
 from needs_files import data
 
-from manyturn.containers.container_engine import ContainerEngine
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.pool import lease
 from manyturn.envs.software.grading.grader import RESOLVED, grade
 from manyturn.envs.software.tasks.importers import humanevalfix, problems
@@ -38,6 +38,7 @@ def rows():
     return found
 
 
+@pytest.mark.deep
 def test_problems_of_our_own_in_each_layout_are_valid(sandbox, tmp_path):
     sources = [f"humanevalfix:{small.humanevalfix(tmp_path)}"]
     sources.append(f"quixbugs:{small.checkout(tmp_path / 'q', small.QUIXBUGS)}")

@@ -77,7 +77,7 @@ def test_threads_do_not_mix_their_files() -> None:
 
 RESTING = """
 import resource
-from manyturn.containers.container_engine import ContainerEngine
+from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import Snapshot
 from manyturn.envs.software.workspace import episode_sandbox
@@ -87,16 +87,16 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
 
 empty = episode_sandbox.Files(Snapshot(*pack([])))
-desks = [episode_sandbox.Desk(ContainerEngine(), empty) for _ in range(6)]
+sandboxes = [episode_sandbox.EpisodeSandbox(ContainerEngine(), empty) for _ in range(6)]
 keys = []
-for number, one in enumerate(desks):
+for number, one in enumerate(sandboxes):
     assert one.run("head -c 12M /dev/urandom > noise; head -c 1M /dev/urandom > /tmp/noise; md5sum noise /tmp/noise")
     keys.append(one.run("md5sum noise /tmp/noise").output)
     if number == 1:
         before = resident()
 grown = resident() - before
 assert episode_sandbox._spool.held() > 60 << 20
-for one, key in zip(desks, keys):
+for one, key in zip(sandboxes, keys):
     assert one.run("md5sum noise /tmp/noise").output == key
     one.close()
 assert episode_sandbox._spool.held() == 0

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import small
 
-from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease
 from manyturn.envs.software.reward_levels import STEPS, Steps
 from manyturn.envs.software.source.display import bounded, harmless, numbered

@@ -17,7 +17,7 @@ from manyturn.agents.engine.engine import Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.records.episode_rows import read_turns
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, with_columns
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
@@ -93,6 +93,7 @@ def with_package(site: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
 
 
+@pytest.mark.deep
 def test_a_plugin_brings_an_advantage_and_the_columns_that_it_needs(tmp_path, forked):
     site = plugin_package.install(tmp_path / "site", "curiosity", SURPRISE)
     recipe, run = tmp_path / "recipe.toml", tmp_path / "run"

@@ -13,7 +13,7 @@ from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.learn.columns.drift import drifts, visited
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
@@ -70,6 +70,7 @@ def test_what_is_remembered_is_bounded_and_the_longest_unplayed_goes_first(steps
             assert [len(ids) for ids, *_ in visits[task]] == [number + 1] * tasks.count(task), "the last visit alone"
 
 
+@pytest.mark.deep
 def test_forgetting_by_drift_goes_on_to_the_bit_after_a_kill(tmp_path):
     config = short_guesses(
         credit={"advantage": {"name": "spo"}}, rollout={"tasks": 20, "group": 1}, learner={"minibatch": 10}

@@ -35,6 +35,7 @@ def test_an_environment_without_the_tool_is_refused():
     assert refused("manyturn/Search-v0", tools=("search",)) is None and refused(ROOM) is None
 
 
+@pytest.mark.deep
 def test_a_run_compares_episodes_that_called_the_tool_as_often(tmp_path):
     recipe, weights = load_recipe("stratified-search"), {}
     warmup = {"episodes": 40, "noise": 0.5, "max_updates": 150, "check_every": 150, "until_success": 1.0}

@@ -67,9 +67,10 @@ def marked(count: int) -> tuple[list[Sample], np.ndarray, list[np.ndarray]]:
     return samples, np.array(outcomes), shares
 
 
-def test_the_estimator_finds_what_each_turn_contributes_from_the_outcomes_alone():
+def test_the_estimator_finds_what_each_turn_contributes_from_sums_alone():
     samples, outcome_E, _ = marked(160)
-    estimator = learner("clip", ProgressHeadConfig(**PRECISE)).estimator
+    options = {**PRECISE, "exploration": {**PRECISE["exploration"], "target": "sum"}}
+    estimator = learner("clip", ProgressHeadConfig(**options)).estimator
     assert estimator is not None
     for number in range(70):
         chosen = generator("chosen", number).choice(160, size=16, replace=False)

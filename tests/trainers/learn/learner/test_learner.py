@@ -12,7 +12,7 @@ from learner_steps import earned, episodes_of, equal, learn, learner, weights
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.learn.heads import heads
 from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.learner.learner import Learner

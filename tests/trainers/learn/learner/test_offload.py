@@ -12,8 +12,8 @@ from pretended_gpu import pretended
 
 from manyturn.agents.engine.decoding.memory import _beside
 from manyturn.agents.engine.engine_config import EngineContext
-from manyturn.envs.contract.layers import overlay
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe
 from manyturn.trainers.learn.learner import pass_memory
 from manyturn.trainers.learn.learner.learner import Learner
@@ -118,6 +118,7 @@ def test_a_run_that_has_moments_in_the_hosts_memory_is_the_run_that_has_them_on_
     assert found[0] == found[1]
 
 
+@pytest.mark.deep
 def test_predictions_of_the_devices_memory_leave_moments_out_and_the_hosts_is_asked(monkeypatch):
     here, there = (learner("clip", offload_optimizer=offload) for offload in (False, True))
     numbers = sum(p.numel() for p in here.model.parameters())

@@ -11,7 +11,7 @@ from short_runs import short_run
 
 from manyturn.agents.engine.decoding import memory as engine_memory
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.heads.head_config import ValueHeadConfig
 from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.learner.adapters import add_adapters
@@ -45,6 +45,7 @@ def said_all() -> list[Sample]:
     return [Sample(number, row, said, np.where(said, -5.0, 0.0), reply) for number, row in enumerate(ids)]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("critic", "options"),
     [
@@ -73,6 +74,7 @@ def test_the_peak_of_a_real_update_is_the_predicted_one(critic: bool, options: d
     assert alive.peak - gradients == pytest.approx(predicted.passing, rel=0.1)
 
 
+@pytest.mark.deep
 def test_what_cannot_fit_is_refused_with_the_pass_that_would(monkeypatch: pytest.MonkeyPatch) -> None:
     one = made(micro_tokens=4096, gradient_checkpointing=False)
     needs = update_memory(one, LENGTH)
@@ -91,6 +93,7 @@ def test_what_cannot_fit_is_refused_with_the_pass_that_would(monkeypatch: pytest
         check_fits(made(micro_tokens=4096, gradient_checkpointing=True), 4096, needs.passing)
 
 
+@pytest.mark.deep
 def test_activations_are_computed_again_where_updates_fit_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
     needs, saving = (
         update_memory(made(True, micro_tokens=4096, gradient_checkpointing=given), LENGTH) for given in (False, True)
@@ -145,6 +148,7 @@ def test_a_run_says_that_it_recomputes_and_goes_on(tmp_path: Any, monkeypatch: p
     assert sum("activations are computed again" in str(line.get("notice")) for line in told) == 1
 
 
+@pytest.mark.deep
 def test_other_learners_are_not_touched_by_a_prediction() -> None:
     samples, one, other = episodes_of(4), learner("clip"), learner("clip")
     update_memory(one, 16)

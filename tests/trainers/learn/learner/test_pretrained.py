@@ -85,6 +85,7 @@ def test_a_pretrained_model_trains_and_its_checkpoint_loads_as_a_model(model_fol
         assert weights_hash(ended.model) == summary["weights"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 4])
 def test_resuming_gives_the_same_bits_with_adapters_too(model_folder, tmp_path, rank):
     learner = learner_of(rank)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from short_runs import figures, short_run
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.recipes import load_recipe
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.learner.rate_schedule import rate_share, warmup_steps

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from short_runs import short_run
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.objective.epo import EpoConfig
 from manyturn.trainers.learn.objective.objective_memory import ObjectiveMemory
 from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
@@ -51,6 +51,7 @@ def test_a_schedule_that_the_run_does_not_reach_the_end_of_is_refused():
         ObjectiveMemory(ClipConfig(epo=EpoConfig()))
 
 
+@pytest.mark.deep
 def test_the_metrics_show_the_weight_and_a_longer_run_says_that_its_schedule_is_another(tmp_path):
     config = short_run(**BRIEF, objective={"name": "clip", "epo": {}}, steps=2)
     asyncio.run(train(config, tmp_path / "run"))

@@ -76,11 +76,12 @@ def test_compiled_layers_compute_the_same_and_are_compiled_a_few_times_for_all_l
     assert all("forward" not in vars(layer) for layer in compiled.model.get_decoder().layers), "an engine would use it"
 
 
+@pytest.mark.deep
 def test_what_is_missing_is_said_before_a_run_begins():
     """In a process of its own, since PyTorch remembers the compiler that it found."""
     program = (
         "import torch\nfrom manyturn.trainers.learn.passes.compiled_layers import check_compiles\n"
-        "from manyturn.envs.contract.options import ConfigError\n"
+        "from manyturn.envs.contract.options.options import ConfigError\n"
         "try:\n    check_compiles(torch.device('cpu'))\nexcept ConfigError as error:\n    print(error)\n"
     )
     found = subprocess.run(

@@ -17,7 +17,7 @@ from manyturn.agents.model.language_model import LanguageModel, build_tiny, load
 from manyturn.agents.model.torch_models import layers_of
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.vocabulary import texts_of
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.trainers.learn.heads.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.learner.adapters import add_adapters

@@ -159,6 +159,7 @@ def asks(config: RunConfig) -> bool:
     return heads or paid or config.objective.epo is not None or config.learner.old_logprobs == "learner"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", [n if n in OFTEN else pytest.param(n, marks=pytest.mark.slow) for n in RECIPES])
 def test_before_the_first_update_a_recipe_reads_its_samples_once(name, monkeypatch, tmp_path):
     config, watch = small(name), Watch(monkeypatch)

@@ -60,6 +60,7 @@ def faults(work: Workload, found: Simulated, killed: bool) -> list[str]:
     return told
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("consume", ORDERS)
 def test_no_workload_exceeds_the_bound_loses_an_episode_or_stands_still(consume):
     wrong = []

@@ -17,7 +17,7 @@ from manyturn.agents.records.plain_episode import episode_to_plain
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.play.rollout.branching import (
     Branching,
     branch_score,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.usage import Usage
-from manyturn.envs.contract.task import GeneratedTasks, Task
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
 from manyturn.trainers.play.tasks.curricula.uniform import UniformConfig, uniform
 from manyturn.trainers.play.tasks.pool import TaskPool

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.task import GeneratedTasks, Task
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.play.rollout.feedback import findings
 from manyturn.trainers.play.rollout.horizon import Horizon, turn_limit
@@ -23,6 +23,7 @@ from manyturn.trainers.play.rollout.refill import Refill
 from manyturn.trainers.play.rollout.rollouts import learnable, turn_batch
 from manyturn.trainers.play.tasks import task_memory
 from manyturn.trainers.play.tasks.curricula.band import BandConfig
+from manyturn.trainers.play.tasks.curricula.mopps import MoppsConfig
 from manyturn.trainers.play.tasks.curricula.spo_weights import SpoWeightsConfig
 from manyturn.trainers.play.tasks.pool import CURRICULA, TaskFeedback, TaskPool, label_of
 from manyturn.trainers.play.tasks.task_draws import CANDIDATES, distinct
@@ -195,6 +196,17 @@ def test_band_remembers_success_as_told():
     assert memory["curriculum band"] == [[6, 1.0], [4, 0.75], [2, 0.25]]
     with pytest.raises(ConfigError, match=r"low 0\.9 is not below high 0\.1"):
         BandConfig(low=0.9, high=0.1)
+
+
+def test_mopps_plays_what_may_be_a_toss_and_comes_back_to_what_is_forgotten():
+    rows = [[n, *[(1.0, 99.0), (50.0, 50.0), (99.0, 1.0)][n % 3]] for n in range(99)]
+    memory, pool = {"curriculum mopps": rows}, TaskPool(Split(100), 8, 0, 1)
+    drawn, _ = CURRICULA.apply_remembering(MoppsConfig(), memory, pool)
+    assert all(number % 3 == 1 or number == 99 for number in drawn)
+    told = [TaskFeedback(0, "", 1.0, 1.0, 0.0, False, 8), TaskFeedback(99, "", 0.25, 0.25, 0.5, True, 8)]
+    pool = TaskPool(Split(100), 8, 0, 1, told)
+    _, memory = CURRICULA.apply_remembering(MoppsConfig(decay=0.5), memory, pool)
+    assert memory["curriculum mopps"][-2:] == [[0, 9.0, 50.0], [99, 3.0, 7.0]]
 
 
 def test_spo_draws_in_proportion_to_its_weights():

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from short_runs import short_run
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.run.loop.disk_space import checkpoint_bytes
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run import open_run

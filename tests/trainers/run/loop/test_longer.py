@@ -7,7 +7,7 @@ import shutil
 import pytest
 from short_runs import figures, short_run
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.record.run_folder import read_config, read_metrics
 from manyturn.trainers.run.loop.loop import train
 
@@ -23,6 +23,7 @@ def short(tmp_path_factory):
     return folder
 
 
+@pytest.mark.deep
 def test_a_run_made_longer_is_the_longer_run_to_the_bit(short, tmp_path):
     whole = asyncio.run(train(short_run(**{**UNTIMED, "steps": 4}), tmp_path / "whole"))
     run = shutil.copytree(short, tmp_path / "run")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import pytest
 import scarce_engine  # noqa: F401  registers an engine
 from short_runs import figures, short_run
 
@@ -22,6 +23,7 @@ def without_the_engine(told):
     return told["summary"], [{k: v for k, v in line.items() if k not in names} for line in told["metrics"]]
 
 
+@pytest.mark.deep
 def test_a_run_that_runs_out_of_memory_is_the_run_with_the_smaller_batch_also_when_it_is_resumed(tmp_path):
     scarce = found(tmp_path / "scarce", {"name": "scarce", "max_batch": 8, "rows": 2})
     small = found(tmp_path / "small", {"name": "transformers", "max_batch": 2})
@@ -36,6 +38,7 @@ def test_a_run_that_runs_out_of_memory_is_the_run_with_the_smaller_batch_also_wh
     assert summary["steps"] == 3 and (third["out_of_memory"], third["batch_limit"]) == (0, 2)
 
 
+@pytest.mark.deep
 def test_a_run_whose_passes_are_too_large_is_the_run_with_smaller_ones_also_when_it_is_resumed(tmp_path):
     engine = {"name": "scarce", "max_batch": 4, "rows": 4, "learnt_tokens": 400}
     scarce = found(tmp_path / "scarce", engine)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from pretended_gpu import pretended
 
-from manyturn.envs.contract.layers import overlay
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.run_folder import RunFolder

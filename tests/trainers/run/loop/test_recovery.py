@@ -66,6 +66,7 @@ def test_a_reply_that_is_only_read_weighs_nothing_also_where_observations_are_le
     assert made.imitate([sample], 1e-3, observed=0.5)["loss"] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.deep
 def test_results_say_how_much_of_the_demonstrations_was_invalid(tmp_path):
     asyncio.run(train(config_of(invalid=0.4), tmp_path / "run"))
     summary = json.loads((tmp_path / "run/summary.json").read_text())

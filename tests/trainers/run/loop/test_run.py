@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from short_runs import short_run
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.record.checkpoint import newest_checkpoint
 from manyturn.trainers.record.metrics import METRICS
 from manyturn.trainers.record.run_folder import RunFolder, RunFolderError, read_metrics
@@ -134,7 +134,7 @@ def test_an_accepted_edit_stands_in_the_summary_and_is_asked_about_once(calm, tm
     _edited(run, "\nsteps = 5", "\nsteps  =  5 # five")
     assert asyncio.run(train(None, run, resume=True))["config_changes"] == []
     _edited(run, "\nsteps  =  5 # five", "\nsteps = 6")
-    summary = asyncio.run(train(None, run, resume=True, accept_config=True))
+    summary = asyncio.run(train(None, run, resume=True, accept=("config",)))
     accepted = [{"step": 5, "entries": {"steps": [5, 6]}}]
     assert summary["steps"] == 6 and json.loads(json.dumps(summary["config_changes"])) == accepted
     assert asyncio.run(train(None, run, resume=True))["config_changes"] == accepted
@@ -145,7 +145,7 @@ def test_an_accepted_edit_after_which_no_step_follows_is_kept_and_costs_no_evalu
     limit = json.loads((run / "summary.json").read_text())["panel"]["n_tasks"]
     for old, new in ((limit, limit - 1), (limit - 1, limit - 2)):
         _edited(run, f"\nlimit = {old}\n", f"\nlimit = {new}\n")
-        assert asyncio.run(train(None, run, resume=True, accept_config=True))["panel"]["n_tasks"] == new
+        assert asyncio.run(train(None, run, resume=True, accept=("config",)))["panel"]["n_tasks"] == new
         assert asyncio.run(train(None, run, resume=True))["panel"]["n_tasks"] == new
     kept = [json.loads((path / "summary.json").read_text())["n_tasks"] for path in sorted(run.glob("evaluation*"))]
     assert kept == [limit - 2, limit, limit - 1]

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from short_runs import episode_keys, figures, left_behind, short_run
 
-from manyturn.trainers.record import peak_memory
+from manyturn.trainers.record import resource_use
 from manyturn.trainers.record.run_folder import DiskFull
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run import open_run
@@ -48,6 +48,7 @@ def same(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "more",
     [
@@ -60,7 +61,7 @@ def same(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
 def test_a_step_begins_before_the_checkpoint_is_there_which_is_the_one_of_a_run_that_waits(more, tmp_path, monkeypatch):
     config, there = short_run(**{**EVERY, **more}), list[bool]()
     with monkeypatch.context() as scarce:
-        scarce.setattr(peak_memory, "main_memory", lambda: (1.0, 1.0))
+        scarce.setattr(resource_use, "main_memory", lambda: (1.0, 1.0))
         asyncio.run(train(config, tmp_path / "waits"))
     disk = SlowDisk(monkeypatch)
 
@@ -84,6 +85,7 @@ def test_a_step_begins_before_the_checkpoint_is_there_which_is_the_one_of_a_run_
     assert figures(tmp_path / "beside") == figures(tmp_path / "waits")
 
 
+@pytest.mark.deep
 def test_a_disk_that_refuses_twice_ends_the_run_though_it_had_gone_on(tmp_path, monkeypatch, capsys):
     sync = os.fsync
 
@@ -104,6 +106,7 @@ def test_a_disk_that_refuses_twice_ends_the_run_though_it_had_gone_on(tmp_path, 
     assert episode_keys(tmp_path / "full") == episode_keys(tmp_path / "calm")
 
 
+@pytest.mark.deep
 def test_a_second_signal_does_not_wait_for_a_checkpoint_and_leaves_none_that_is_half_there(tmp_path, monkeypatch):
     asyncio.run(train(short_run(**EVERY), tmp_path / "calm"))
     disk = SlowDisk(monkeypatch)

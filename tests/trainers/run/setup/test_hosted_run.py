@@ -21,7 +21,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
 from elsewhere import HostProcess, host_processes, hosting
 from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.run.loop.loop import train
 
@@ -51,6 +51,7 @@ def local(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_weights_do_not_depend_on_how_many_hosts_there_are(count, local, tmp_path):
     async def elsewhere():
@@ -61,6 +62,7 @@ def test_weights_do_not_depend_on_how_many_hosts_there_are(count, local, tmp_pat
     assert found(tmp_path / "run") == found(local) and episode_keys(tmp_path / "run") == episode_keys(local)
 
 
+@pytest.mark.deep
 def test_in_asynchronous_order_each_episode_is_learnt_from_once_and_within_the_bound(local, tmp_path):
     async def elsewhere():
         async with hosting(2) as urls:
@@ -72,6 +74,7 @@ def test_in_asynchronous_order_each_episode_is_learnt_from_once_and_within_the_b
     assert len(lines) == 3 and all(line["staleness_max"] <= 2 and "lost_hosts" in line for line in lines)
 
 
+@pytest.mark.deep
 def test_a_run_that_was_killed_goes_on_at_other_hosts_to_the_same_bits(local, tmp_path):
     run = tmp_path / "run"
     with host_processes(2, "--workers", "0") as hosts:
@@ -98,6 +101,7 @@ def test_a_host_answers_at_each_address_of_this_machine_that_it_was_given(tmp_pa
     assert (tmp_path / "run" / "summary.json").is_file()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("reached", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_a_run_whose_only_host_is_gone_for_good_is_resumed_at_another_to_the_same_bits(
     reached, local, tmp_path, forked
@@ -122,6 +126,7 @@ def test_a_run_whose_only_host_is_gone_for_good_is_resumed_at_another_to_the_sam
     assert missing_and_double(episode_keys(run), episode_keys(local)) == (0, 0) and not left_behind(run)
 
 
+@pytest.mark.deep
 def test_the_commands_of_the_page_train_at_hosts(tmp_path, forked):
     blocks = re.findall(r"<!-- run by \S+test_hosted_run.py -->\n```sh\n(.*?)```", PAGE.read_text(), re.S)
     starts, [training] = blocks[0].splitlines(), blocks[1].splitlines()

@@ -62,6 +62,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return Runs(tmp_path_factory.mktemp("ranks"))
 
 
+@pytest.mark.deep
 def test_each_rank_writes_its_share_of_a_checkpoint_which_one_process_reads_whole(runs):
     one, two = (run / f"checkpoints/step_{STEPS:06d}" for run in (runs.unbroken(1), runs.unbroken(2)))
     files = {path.name for path in (two / "learner.shards").iterdir()}

@@ -43,6 +43,7 @@ def weights(forked: Forking, words: list[str], run: Path) -> str:
     return json.loads((run / "summary.json").read_text())["weights"]
 
 
+@pytest.mark.deep
 def test_at_a_host_that_somebody_has_started_the_weights_are_the_same(commands, local, tmp_path, forked):
     _, [command, option, port], words, _ = commands
     assert (command, option) == ("host", "--port")

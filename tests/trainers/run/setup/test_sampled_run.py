@@ -20,7 +20,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
 from elsewhere import SamplerProcess, hosting, sampler_processes, sampling
 from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.hosting.remote.connection import HostRefused
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.run.loop.loop import train
@@ -66,6 +66,7 @@ def trained_at(count: int, path: Path, hosts: int = 0, **changes: Any) -> Path:
     return path
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("count", "hosts"), [(1, 0), pytest.param(2, 0, marks=pytest.mark.slow), (2, 2)])
 def test_weights_do_not_depend_on_how_many_samplers_there_are(count, hosts, local, tmp_path):
     run = trained_at(count, tmp_path / "run", hosts)
@@ -81,6 +82,7 @@ def test_choices_among_admissible_commands_are_drawn_at_samplers_as_here(tmp_pat
     assert learnt(run) == learnt(tmp_path / "here") and episode_keys(run) == episode_keys(tmp_path / "here")
 
 
+@pytest.mark.deep
 def test_in_asynchronous_order_each_episode_is_learnt_from_once_and_within_the_bound(local, tmp_path):
     run = trained_at(2, tmp_path / "run", order={"kind": "asynchronous", "staleness": 2})
     assert sorted(episode_keys(run)) == sorted(episode_keys(local))
@@ -95,6 +97,7 @@ def wait_for(path: Path, seconds: float = 120.0) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.deep
 def test_a_sampler_that_is_killed_in_the_middle_of_a_step_costs_no_episode(local, tmp_path):
     run = tmp_path / "run"
     with sampler_processes(2) as [first, second]:
@@ -124,6 +127,7 @@ def test_a_run_that_was_killed_leaves_its_samplers_free_and_goes_on_to_the_same_
     assert learnt(run) == learnt(local) and episode_keys(run) == episode_keys(local) and not left_behind(run)
 
 
+@pytest.mark.deep
 def test_a_run_whose_only_sampler_is_gone_ends_with_the_reason_and_is_resumed_at_another(local, tmp_path, forked):
     run = tmp_path / "run"
     with sampler_processes(2) as [first, second], ThreadPoolExecutor() as pool:
@@ -157,12 +161,14 @@ def test_a_run_without_the_token_of_its_samplers_ends_before_it_plays(tmp_path, 
     assert not list((tmp_path / "run").rglob("*.parquet"))
 
 
+@pytest.mark.deep
 def test_a_sampler_that_never_answers_is_named_before_anything_is_played(tmp_path, forked):
     place = ("--placement.kind", "static", "--placement.samplers", '["http://127.0.0.1:9"]', "--placement.wait", "1")
     ran = forked("-m", "manyturn", "train", "manyturn/Maze-v0", *place, "--out", tmp_path / "run")
     assert ran.returncode == 5 and "is it running? manyturn sampler --port N starts one" in ran.stderr, ran.stderr
 
 
+@pytest.mark.deep
 def test_the_commands_of_the_page_train_at_samplers(tmp_path, forked):
     blocks = re.findall(r"<!-- run by \S+test_sampled_run.py -->\n```sh\n(.*?)```", PAGE.read_text(), re.S)
     starts, [training] = blocks[0].splitlines(), blocks[1].splitlines()

@@ -9,7 +9,7 @@ import pytest
 
 from manyturn.agents.records.episode_rows import read_turns
 from manyturn.api.named_policy import find_policy
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.report.run import run_head
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint, read_tensors
@@ -42,6 +42,7 @@ def run(path, **changes):
     return asyncio.run(train(duet(**changes), path))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("roles", [pytest.param({}, marks=pytest.mark.slow), OWN], ids=["shared", "own"])
 def test_each_agent_learns_from_its_own_rewards(tmp_path, roles):
     """The caller must tell the truth and the liar must not: rewards of the other, or of both, would teach neither."""
@@ -111,7 +112,7 @@ def test_rounds_keep_a_group_in_which_one_agents_returns_differ(tmp_path):
     """What both earn together may be the same in every episode of a game in which one's gain is the other's loss."""
     from manyturn.agents.play.episode import Ending, Episode, TurnRecord
     from manyturn.agents.tokens.episode_key import EpisodeKey
-    from manyturn.envs.contract.task import Task
+    from manyturn.envs.contract.tasks.task import Task
     from manyturn.trainers.play.rollout.refill import Refill
 
     def zero_sum(member, x):

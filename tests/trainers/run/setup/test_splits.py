@@ -6,7 +6,7 @@ import pytest
 from short_runs import short_run
 
 from manyturn.agents.evaluation.evaluate import NotHeldOut
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.run.loop.loop import train
 
 ENV = """

@@ -11,7 +11,7 @@ from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.endpoint.options import EndpointSampling
 from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 from manyturn.api.named_policy import find_policy
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run import open_run

@@ -63,6 +63,7 @@ def played(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.deep
 def test_no_turn_is_older_than_allowed_and_episodes_span_versions(played):
     steps, found, mixed = steps_of_versions(played), lines_of(played), 0
     assert len(found) == 6
@@ -95,6 +96,7 @@ def test_the_report_draws_staleness_queues_idle_shares_and_the_slowest_environme
     assert all(task.startswith("train/") and not host for task, host, *_ in slowest["rows"])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("consume", ["any", "drop"])
 def test_groups_that_overtake_others_are_whole_in_time_and_the_cost_is_told(tmp_path, consume):
     """One task is slow: ``any`` waits for it in the end, ``drop`` learns from others."""
@@ -124,6 +126,7 @@ def test_groups_that_overtake_others_are_whole_in_time_and_the_cost_is_told(tmp_
     assert not left_behind(tmp_path / "run")
 
 
+@pytest.mark.deep
 def test_log_probabilities_are_those_of_the_weights_that_the_ledger_names(played):
     steps, worst, seen = steps_of_versions(played), 0.0, set[int]()
     models = dict[int, Any]()
@@ -182,6 +185,7 @@ def work_on(folder: Path, consume: str = "drawn", checkpoint_every: int = 100) -
     asyncio.run(train(config, folder, resume=resume))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("consume", "every"),
     [
@@ -211,6 +215,7 @@ def test_a_killed_run_learns_again_from_the_same_episodes_and_loses_none(tmp_pat
     assert not left_behind(path)
 
 
+@pytest.mark.deep
 def test_what_was_drawn_with_weights_that_do_not_come_again_is_played_again(tmp_path):
     """The journal of step 1 has lost a line: from step 1 on the run comes to other weights than before."""
 
@@ -237,6 +242,7 @@ def test_what_was_drawn_with_weights_that_do_not_come_again_is_played_again(tmp_
     assert later and min(later) > 0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
 def test_a_step_that_is_cancelled_is_done_or_has_changed_nothing(tmp_path, delay):
     async def cancelled() -> None:
@@ -273,6 +279,7 @@ def test_episodes_that_all_break_stop_the_run_and_do_not_hang_it(tmp_path):
         asyncio.run(train(config, tmp_path / "run"))
 
 
+@pytest.mark.deep
 def test_several_policies_draw_with_their_own_weights_and_a_curriculum_hears_of_their_tasks(tmp_path):
     duet = Path(__file__).parents[2] / "duet.py"
     config = ahead(
@@ -292,6 +299,7 @@ def test_several_policies_draw_with_their_own_weights_and_a_curriculum_hears_of_
     assert state["drawn"] == [] and len(state["memory"]["curriculum band"]) >= 3
 
 
+@pytest.mark.deep
 def test_adapters_reach_the_engine_that_has_a_copy_of_them(tmp_path):
     asyncio.run(train(ahead(learner={"lora_rank": 4, "minibatch": 3, "lr": 1e-2}, steps=4), tmp_path / "run"))
     lines = lines_of(tmp_path / "run")

@@ -7,7 +7,7 @@ from typing import Any
 import faulty_engine  # noqa: F401  registers an engine
 import pytest
 
-from manyturn.envs.contract.layers import overlay
+from manyturn.envs.contract.options.overlay import overlay
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
@@ -31,7 +31,7 @@ RECIPE: dict[str, Any] = {
     "rollout": {"tasks": 2, "group": 2},
     "credit": {"rewards": [{"name": "overlong", "max_tokens": 6, "buffer": 5, "over": "reply"}]},
     "learner": {"minibatch": 4},
-    "evaluation": {"limit": 2},
+    "evaluation": {"limit": 2, "greedy": False},
     "steps": 1,
     "device": "cpu",
 }
@@ -46,6 +46,7 @@ def run(folder: Path, fault: str, **more: Any) -> list[dict[str, Any]]:
     return [line["notice"] for line in said if line["phase"] == "notice"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("fault", "cause", "more"),
     [

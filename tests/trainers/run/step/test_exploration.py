@@ -1,4 +1,4 @@
-"""An estimator that is not trained on exploration before the first step, moves after it, or is lost in a kill."""
+"""Exploration before the first step that is left out, or lost in a kill; a policy that it moves."""
 
 import asyncio
 import os
@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from short_runs import ended, figures, left_behind, short_run, start
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.record.checkpoint import read_tensors
@@ -19,7 +20,7 @@ from manyturn.trainers.run.loop.loop import train
 
 CHANCES = {"id": f"{Path(__file__).parents[2] / 'chances.py'}:Chances"}
 EPISODES, STEPS, A_STEP = 36, 2, 9
-EXPLORING = {"body": "own", "exploration": {"episodes": EPISODES, "passes": 3, "hidden": 8}}
+EXPLORING = {"body": "own", "trust": "full", "exploration": {"episodes": EPISODES, "passes": 3, "hidden": 8}}
 
 
 def config(progress: dict[str, Any] = EXPLORING, **changes: Any) -> RunConfig:
@@ -47,7 +48,7 @@ def calm(tmp_path_factory):
     return folder, asyncio.run(train(config(), folder))
 
 
-def work_until(folder: Path, phase: str, lines: int) -> None:
+def work_until(folder: Path, phase: str, lines: int, made: RunConfig | None = None) -> None:
     """Begin the run, and kill this process at so many lines of a phase; continue it where it was begun."""
     resume, seen = (folder / "config.toml").is_file(), 0
 
@@ -57,12 +58,13 @@ def work_until(folder: Path, phase: str, lines: int) -> None:
         if not resume and seen == lines:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    asyncio.run(train(None if resume else config(), folder, resume=resume, report=report))
+    asyncio.run(train(None if resume else made or config(), folder, resume=resume, report=report))
 
 
 MOMENTS = [("exploration", 3), ("estimator", 2), ("train", 1)]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("phase", "lines"), [pytest.param(*MOMENTS[0], marks=pytest.mark.slow), *MOMENTS[1:]])
 def test_a_run_killed_within_or_after_exploration_goes_on_to_the_same_bits(calm, tmp_path, phase, lines):
     run = tmp_path / "run"
@@ -105,7 +107,7 @@ def test_the_estimator_is_trained_before_the_first_step_and_fixed_then(calm):
 
 
 def test_an_estimator_of_its_own_gives_other_weights_than_one_that_learns_along(calm, tmp_path):
-    along = asyncio.run(train(config({"fit": "least_squares"}), tmp_path / "run"))
+    along = asyncio.run(train(config({"fit": "least_squares", "trust": "full"}), tmp_path / "run"))
     assert along["weights"] != calm[1]["weights"] and "exploration" not in along
     assert along["played"]["episodes"] == STEPS * A_STEP
 
@@ -143,3 +145,35 @@ def test_a_critic_of_its_own_gives_other_weights_than_a_head(tmp_path, own):
     assert made["head"]["weights"] != made["own"]["weights"]
     lines = [line for line in read_metrics(tmp_path / "own") if line["phase"] == "train"]
     assert all(line["value_loss"] is not None for line in lines)
+
+
+CRITICS = [{"fit": "least_squares"}, {"body": "own", "own": {"lr": 1e-2}}]
+
+
+@pytest.mark.parametrize("value", CRITICS, ids=str)
+def test_a_critic_that_is_trained_before_the_first_step_explains_it_and_moves_no_policy(tmp_path, value):
+    plain = {"credit": {"advantage": "dual_gae"}, "progress": None, "value": value}
+    trained = {**plain, "value": {**value, "pretraining": {"episodes": EPISODES, "passes": 4}}}
+    made = {"plain": plain, "trained": trained}
+    summaries = {name: asyncio.run(train(config(**changes), tmp_path / name)) for name, changes in made.items()}
+    begun = [
+        load_file(tmp_path / name / "checkpoints/step_000000/model/model.safetensors") for name in ("plain", "trained")
+    ]
+    assert all(torch.equal(begun[0][name], begun[1][name]) for name in begun[0]), "only the critic has learnt"
+    lines = {name: read_metrics(tmp_path / name) for name in made}
+    first = {name: next(line for line in lines[name] if line["phase"] == "train") for name in made}
+    assert first["plain"]["value_explained"] <= 0 < first["trained"]["value_explained"]
+    passes = [line["value_explained"] for line in lines["trained"] if line["phase"] == "critic"]
+    assert len(passes) == 4 and passes[0] <= 0 < passes[-1]
+    assert summaries["trained"]["played"]["episodes"] == EPISODES + STEPS * A_STEP
+
+
+def test_a_run_killed_while_its_critic_is_trained_goes_on_to_the_same_bits(tmp_path):
+    own = {"body": "own", "pretraining": {"episodes": EPISODES, "passes": 3}}
+    changes = {"credit": {"advantage": "dual_gae"}, "progress": None, "value": own}
+    made = config(**changes)
+    asyncio.run(train(made, tmp_path / "calm"))
+    run = tmp_path / "run"
+    assert ended(start(lambda: work_until(run, "critic", 2, made))) == -signal.SIGKILL
+    assert ended(start(lambda: work_until(run, "critic", 2, made))) == 0
+    assert figures(run) == figures(tmp_path / "calm")

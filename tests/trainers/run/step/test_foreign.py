@@ -40,6 +40,7 @@ class Parrot(gymnasium.Env):
 '''
 
 
+@pytest.mark.deep
 def test_a_gymnasium_environment_of_strings_trains(tmp_path):
     file = tmp_path / "parrot.py"
     file.write_text(FOREIGN)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from short_runs import short_run
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.run.loop.loop import train
 
 CALENDAR = f"{Path(__file__).parents[2] / 'appointments.py'}:Calendar"

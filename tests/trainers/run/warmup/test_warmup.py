@@ -11,7 +11,7 @@ from learner_steps import episodes_of, equal, learner, weights
 from short_runs import figures, short_run
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.stop_signal import Stopped
@@ -217,6 +217,7 @@ def test_an_update_that_is_to_stop_ends_after_its_micro_batch_and_changes_nothin
 # ---- killed in the warm-up
 
 
+@pytest.mark.deep
 def test_a_warm_up_goes_on_from_its_last_measurement_to_the_same_bits(tmp_path):
     calm, killed = tmp_path / "calm", tmp_path / "killed"
 

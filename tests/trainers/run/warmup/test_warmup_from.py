@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from short_runs import short_run
 
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
@@ -29,6 +29,7 @@ def branch(folder: Path, source: Path, **changes: Any) -> dict[str, Any]:
     return asyncio.run(train(short_run(**{**BRIEF, "warmup": {"from_run": str(source)}, **changes}), folder))
 
 
+@pytest.mark.deep
 def test_a_branch_comes_to_the_bits_of_a_run_with_that_warm_up(source, tmp_path):
     folder, whole = source
     kept = sorted(path.name for path in (folder / "checkpoints").iterdir())

@@ -12,7 +12,7 @@ import manyturn as mt
 from manyturn.agents.trajectories.files import read_any
 from manyturn.agents.trajectories.folder import write_folder
 from manyturn.api.trajectories import export
-from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
@@ -58,6 +58,7 @@ def lines(path: Path, *conversations: list[tuple[str, str]], **known: Any) -> Pa
     return path
 
 
+@pytest.mark.deep
 def test_what_the_expert_has_played_teaches_what_the_expert_would(shown, tmp_path):
     played, _ = begun(tmp_path / "played", {"noise": 0.0})
     found, said = begun(tmp_path / "found", {"trajectories": str(shown / "expert")})
@@ -91,6 +92,7 @@ def test_failures_and_held_out_tasks_are_not_learnt_from(shown, tmp_path):
     assert [line for line in said if line.startswith("1 of 2 trajectories are not imitated: they did not reach")], said
 
 
+@pytest.mark.deep
 def test_a_reply_of_another_format_is_written_in_the_policys_and_reasoning_stays(tmp_path):
     read = "Order: red, blue, green, white."
     tagged = {"agent": {"format": "tagged"}, "sampling": {"max_tokens": 64}}

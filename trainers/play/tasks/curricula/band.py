@@ -53,7 +53,7 @@ class BandConfig(StageConfig):
 def band(pool: TaskPool, config: BandConfig, memory: Sequence[Row] | None) -> tuple[Sequence[int], list[list[float]]]:
     """Numbers of the step's tasks; remembers rows of number and success.
 
-    >>> from manyturn.envs.contract.task import Task
+    >>> from manyturn.envs.contract.tasks.task import Task
     >>> tasks = [Task(str(n), "train") for n in range(8)]
     >>> found = [[n, 0.5 if n < 3 else 0.0] for n in range(7)]
     >>> drawn, _ = band(TaskPool(tasks, 4, 0, 1), BandConfig(explore=0.01), found)

@@ -45,7 +45,7 @@ class DumpConfig(StageConfig):
 def dump(pool: TaskPool, config: DumpConfig, memory: Memory | None) -> tuple[Sequence[int], Memory]:
     """Numbers of the step's tasks; remembers label -> its number of episodes and the newest |A|.
 
-    >>> from manyturn.envs.contract.task import Task
+    >>> from manyturn.envs.contract.tasks.task import Task
     >>> tasks = [Task(str(n), "train", difficulty="easy" if n < 4 else "hard") for n in range(8)]
     >>> taught = {"easy": {"episodes": 99, "recent": [0.0]}, "hard": {"episodes": 99, "recent": [9.0]}}
     >>> sorted(dump(TaskPool(tasks, 4, 0, 1), DumpConfig(), taught)[0])

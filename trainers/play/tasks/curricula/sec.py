@@ -44,7 +44,7 @@ def sec(
 ) -> tuple[Sequence[int], dict[str, float]]:
     """Numbers of the step's tasks; remembers label -> Q.
 
-    >>> from manyturn.envs.contract.task import Task
+    >>> from manyturn.envs.contract.tasks.task import Task
     >>> tasks = [Task(str(n), "train", difficulty="easy" if n < 4 else "hard") for n in range(8)]
     >>> drawn, memory = sec(TaskPool(tasks, 4, 0, 1), SecConfig(temperature=0.01), {"easy": 0.0, "hard": 0.75})
     >>> sorted(drawn), memory

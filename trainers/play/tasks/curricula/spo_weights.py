@@ -47,7 +47,7 @@ def spo_weights(
 ) -> tuple[Sequence[int], list[list[float]]]:
     """Numbers of the step's tasks; remembers rows of number, alpha and beta.
 
-    >>> from manyturn.envs.contract.task import Task
+    >>> from manyturn.envs.contract.tasks.task import Task
     >>> tasks = [Task(str(n), "train") for n in range(3)]
     >>> from manyturn.trainers.play.tasks.pool import TaskFeedback
     >>> found = TaskFeedback(number=2, label="", success=1.0, score=1.0, advantage=0.0, signal=False, episodes=8)

@@ -32,7 +32,7 @@ class UniformConfig(StageConfig):
 def uniform(pool: TaskPool, config: UniformConfig) -> Sequence[int]:
     """Numbers of the step's tasks; it depends on the step alone, not on what was drawn before.
 
-    >>> from manyturn.envs.contract.task import Task
+    >>> from manyturn.envs.contract.tasks.task import Task
     >>> tasks = [Task(str(n), "train") for n in range(4)]
     >>> sorted(n for step in (1, 2) for n in uniform(TaskPool(tasks, 2, 0, step), UniformConfig()))
     [0, 1, 2, 3]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.options.registry import Named
+from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.recipe.logger import LOGGERS, Logger
 
 

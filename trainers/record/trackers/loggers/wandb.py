@@ -49,7 +49,7 @@ class Wandb(Sink):
         )
         for phases, axis in (
             (("train", "eval", "timing_s", "turns"), "step"),
-            (("warmup", "imitation", "estimator"), "updates"),
+            (("warmup", "imitation", "estimator", "critic"), "updates"),
         ):
             for phase in phases:
                 self._run.define_metric(f"{phase}/*" if phase != "turns" else phase, step_metric=axis)

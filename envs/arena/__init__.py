@@ -1,1 +1,0 @@
-"""Games of the package textarena for one player, by the id ``textarena:NAME``."""

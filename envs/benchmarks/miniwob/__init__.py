@@ -1,1 +1,0 @@
-"""MiniWoB++: small web tasks, played from the files of the package miniwob."""

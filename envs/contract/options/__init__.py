@@ -1,0 +1,1 @@
+"""Options of configurations, and the registry of the parts that configurations name."""

@@ -1,0 +1,1 @@
+"""Names of environments: ids, files and schemes, and the catalogue of this project."""

@@ -1,0 +1,1 @@
+"""Tasks: what an environment can be asked, panels of them, and facts about them."""

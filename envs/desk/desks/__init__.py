@@ -1,0 +1,1 @@
+"""Desks: retail, telecom and travel, each with its rules, tables and tools."""

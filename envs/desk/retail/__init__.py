@@ -1,1 +1,0 @@
-"""A shop that sells goods by mail."""

@@ -1,1 +1,0 @@
-"""A telephone company's desk for lines and bills."""

@@ -1,1 +1,0 @@
-"""An airline's desk for bookings."""

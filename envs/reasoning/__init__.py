@@ -1,1 +1,0 @@
-"""Datasets of the package reasoning-gym, by the id ``reasoning-gym:NAME``."""

@@ -1,0 +1,1 @@
+"""Products of a shop, the goals of its customers, and prices."""

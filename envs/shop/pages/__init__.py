@@ -1,0 +1,1 @@
+"""Pages of a shop as data and as text, and the session that moves between them."""

@@ -1,0 +1,1 @@
+"""WebShop's reward for a purchase."""

@@ -1,0 +1,1 @@
+"""WebShop's official files: products, goals and their splits."""

@@ -1,0 +1,1 @@
+"""Requests to language models behind OpenAI-compatible endpoints, for users and judges."""

@@ -1,0 +1,86 @@
+"""Start of a run: the configuration and the checkpoint that it begins with, and what has changed since that one."""
+
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from manyturn.envs.contract.tasks.env_identity import EnvIdentity
+from manyturn.trainers.recipe.config import RunConfig, located
+from manyturn.trainers.record.checkpoint import CheckpointError, newest_checkpoint, read_state
+from manyturn.trainers.record.config_edits import edits_since, refuse_edits
+from manyturn.trainers.record.env_changes import env_change_lines, env_changes_since, refuse_env_changes
+from manyturn.trainers.record.run_folder import RunFolder
+from manyturn.trainers.record.run_state import State
+from manyturn.trainers.run.loop.extended_runs import epo_note, lengthened, schedule_note
+
+
+@dataclass(frozen=True)
+class RunStart:
+    """The configuration and the checkpoint that a run begins with.
+
+    Attributes:
+        accept: changes to go on with: of the ``config``, of the ``env``.
+        edits: accepted edits of the configuration since the checkpoint, by place, with both values.
+        env_changes: words for each accepted change of the environment since the checkpoint.
+    """
+
+    config: RunConfig
+    checkpoint: Path | None
+    accept: Collection[str]
+    edits: Mapping[str, tuple[Any, Any]]
+    env_changes: Sequence[str] = ()
+
+    def in_environment(self, folder: RunFolder, now: EnvIdentity) -> "RunStart":
+        """The start in an environment that has been made. Raises ConfigError if it is another one than was accepted.
+
+        A configuration that was accepted with another ``env.id`` has accepted the environment of that name.
+        """
+        was = None if self.checkpoint is None else EnvIdentity.of(read_state(self.checkpoint))
+        words = env_changes_since(was, now, self.edits)
+        if "env" not in self.accept and "env.id" not in self.edits:
+            refuse_env_changes(folder.path, self.checkpoint, words)
+        return replace(self, env_changes=words)
+
+    def accepted_into(self, state: State, config: RunConfig, now: EnvIdentity) -> list[str]:
+        """Continue a state under what was accepted; returns the notices on it, none where nothing was to be accepted.
+
+        Args:
+            config: of the run, fitted to its environment.
+            now: the environment's identity.
+        """
+        notices = [note(config, self.edits, state.step) for note in (schedule_note, epo_note)] if self.edits else []
+        if set(self.edits) - {"steps"} or self.env_changes:
+            state.draw_anew()  # they may be of other tasks, or another order
+        if self.edits:
+            entries = {place: list(values) for place, values in self.edits.items()}
+            state.config_changes.append({"step": state.step, "entries": entries})
+        if self.env_changes:
+            change = {"step": state.step, "before": state.env_identity, "differences": list(self.env_changes)}
+            state.env_changes.append(change)
+            notices += env_change_lines([change])
+        state.env_identity = now.plain()
+        return [notice for notice in notices if notice]
+
+
+def start_of(folder: RunFolder, config: RunConfig | None, steps: int | None, accept: Collection[str]) -> RunStart:
+    """The start of a run, or of its continuation. Raises ConfigError for edits that are not accepted."""
+    settings = folder.read_config() if config is None else located(config)
+    checkpoint = _newest(folder)
+    if steps is not None:
+        settings = lengthened(settings, steps, checkpoint)
+    edits = edits_since(checkpoint, settings)
+    if "config" not in accept:
+        refuse_edits(folder.path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
+    return RunStart(settings, checkpoint, accept, edits)
+
+
+def _newest(folder: RunFolder) -> Path | None:
+    """The newest intact checkpoint; None where the run has none yet."""
+    checkpoint, problems = newest_checkpoint(folder.checkpoints)
+    if problems and checkpoint is None:
+        raise CheckpointError(f"no checkpoint is intact ({problems[0]}): restore one, or start again in another folder")
+    for problem in problems:
+        print(f"skipped a damaged checkpoint: {problem}", file=sys.stderr)
+    return checkpoint
