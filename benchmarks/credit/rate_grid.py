@@ -1,11 +1,13 @@
 """Training gain of methods of credit over a grid of learning rates, and its relation to the audit of credit.
 
     nice -n 15 python -m benchmarks.credit.rate_grid RUN-FOLDER [--minutes 60]
-    python -m benchmarks.credit.rate_grid --table                # tables and relation from what is there
+    python -m benchmarks.credit.rate_grid RUN-FOLDER --worlds repeated     a process of its own for some worlds
+    python -m benchmarks.credit.rate_grid --table                          tables and relation from what is there
 
 A cell is one world, method, rate and seed: six steps of 128 episodes from the warm-up that all cells of a world and a
 seed share. Methods differ in their advantage only, and in what it needs: forks in their shape of rollouts, ``turn_gae``
-in its critic. Each is measured sampled and greedy on held-out tasks. ``rate_grid.toml`` says what is expected.
+and ``dual_gae`` in their critics. The critic of ``dual_gae`` learns from 256 more episodes beforehand. Each is measured
+sampled and greedy on held-out tasks. ``rate_grid.toml`` says what is expected.
 
 The rate of a method in a world is chosen on all seeds but one, by the mean success during training, the smaller of
 equal ones; that one seed is measured, and each takes its turn. So no seed chooses its own rate. A cell that ends 0.05
@@ -40,7 +42,15 @@ PLAN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf
 STEPS = 6
 RUIN = 0.05
 BOOTSTRAPS = 2000
-RECIPES = {"gigpo": "gigpo", "hgpo": "hgpo", "graphgpo": "graphgpo", "rtmc": "rtmc", "turn_gae": "turn-ppo"}
+RECIPES = {
+    "gigpo": "gigpo",
+    "hgpo": "hgpo",
+    "graphgpo": "graphgpo",
+    "g2po": "g2po",
+    "rtmc": "rtmc",
+    "turn_gae": "turn-ppo",
+    "dual_gae": "verlog",
+}
 BASE: dict[str, Any] = {
     "credit": {"advantage": {"name": "grpo"}},
     "objective": {"name": "clip", "low": 0.2, "high": 0.2, "dual": "off", "aggregation": "token-mean"},
@@ -109,12 +119,12 @@ def figures(folder: Path) -> dict[str, Any]:
     }
 
 
-def run(root: Path, seconds: float) -> None:
-    """Run the cells that are missing, until the time is over."""
+def run(root: Path, worlds: Sequence[str], seconds: float) -> None:
+    """Run the cells of these worlds that are missing, until the time is over."""
     lines_file, end = root / "rate_grid.jsonl", time.monotonic() + seconds
     done = {(line["world"], line["row"], line["factor"], line["seed"]) for line in read_lines(lines_file)}
     for cell in cells():
-        if cell in done or time.monotonic() > end:
+        if cell.world not in worlds or cell in done or time.monotonic() > end:
             continue
         start = Start(warmup_of(cell.world, cell.seed), root / commit() / cell.world / f"seed-{cell.seed}")
         start.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -167,10 +177,16 @@ def relation(audit: Mapping[str, Mapping[str, float]], gains: Mapping[str, Mappi
     return {"mean": correlation(np.arange(seeds)), "ci_low": float(low), "ci_high": float(high)}
 
 
+def complete_seeds(lines: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Seeds of which every cell was run."""
+    cells_of_a_seed = len(PLAN["worlds"]) * len(PLAN["factors"]) * len(PLAN["rows"])
+    counts = {seed: sum(line["seed"] == seed for line in lines) for seed in PLAN["seeds"]}
+    return [seed for seed, number in counts.items() if number == cells_of_a_seed]
+
+
 def results(lines: Sequence[Mapping[str, Any]], audit: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     """Tables by world and method, and the relation of audit and gain."""
-    counts = {seed: sum(line["seed"] == seed for line in lines) for seed in PLAN["seeds"]}
-    seeds = [seed for seed, number in counts.items() if number == max(counts.values())]
+    seeds = complete_seeds(lines)
     worlds: dict[str, Any] = {}
     areas: dict[str, dict[str, np.ndarray]] = {}
     for world in PLAN["worlds"]:
@@ -234,6 +250,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--worlds", nargs="+", choices=PLAN["worlds"], default=PLAN["worlds"])
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
@@ -244,8 +261,11 @@ def main() -> None:
         parser.error("name a RUN-FOLDER")
     root = args.folder.resolve()
     about = origin(args.out, ("torch", "transformers", "numpy"), run_folder=args.folder)
-    run(root, args.minutes * 60)
+    run(root, args.worlds, args.minutes * 60)
     lines = [{k: v for k, v in line.items() if k != "config"} for line in read_lines(root / "rate_grid.jsonl")]
+    if len(complete_seeds(lines)) < len(PLAN["seeds"]):
+        print(f"{len(lines)} cells so far; the same command continues")
+        return
     write(args.out, about, {"plan": PLAN, **results(lines, audit_scores()), "lines": lines})
 
 
