@@ -25,8 +25,8 @@ ENV = f"{Path(__file__).with_name('horizon_world.py')}:Horizon"
 TURNS = (4, 8, 16, 32, 64)
 NOISE = 0.35
 METHODS = ("grpo", "gigpo", "hgpo", "graphgpo", "g2po", "rtmc", "forks", "turn_gae", "dual_gae", "situation_gae")
-EXPECTED = """Written before the run, from lengths 4 and 8 alone. Credit that gives all turns of an episode one number falls
-as one over the square root of the turns, to about 0.11 at 64. Forks stay above 0.7 at every length. A perfect critic
+EXPECTED = """Written before the run, from lengths 4 and 8 only. Credit that gives all turns of an episode one number
+falls as one over the square root of the turns, to about 0.11 at 64. Forks stay above 0.7 at every length. A perfect critic
 falls more slowly than grpo, since its noise is that of the turns after the decision. Graph credit stays below grpo with
 the environment's anchor, which forgets an early mistake, and is above it with the history as anchor only where episodes
 of a group share a history, so at the first turns."""

@@ -246,6 +246,30 @@ def page(result: Mapping[str, Any]) -> str:
     return f"{table(head, lines)}\n\nrank correlation {link['mean']:.2f} [{link['ci_low']:.2f}, {link['ci_high']:.2f}]"
 
 
+def draw(result: Mapping[str, Any], path: Path) -> None:
+    """A point for each world and method: its score in the audit, and its gain over GRPO with a 95 % interval."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(
+        1, len(result["worlds"]), figsize=(3.6 * len(result["worlds"]), 3.4), layout="constrained", squeeze=False
+    )
+    for panel, (world, rows) in zip(panels[0], result["worlds"].items(), strict=True):
+        panel.axhline(0, color="silver", linewidth=1)
+        for row, one in rows.items():
+            gain = one["area_gain"]
+            error = [[gain["mean"] - gain["ci_low"]], [gain["ci_high"] - gain["mean"]]]
+            panel.errorbar(one["audit"], gain["mean"], yerr=error, fmt="o", color="#2563eb", elinewidth=1)
+            panel.annotate(row, (one["audit"], gain["mean"]), (5, 4), textcoords="offset points", fontsize=7)
+        panel.set_title(world)
+        panel.set_xlabel("correlation in the audit")
+    panels[0][0].set_ylabel("success during training, over GRPO's")
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?")
@@ -266,7 +290,9 @@ def main() -> None:
     if len(complete_seeds(lines)) < len(PLAN["seeds"]):
         print(f"{len(lines)} cells so far; the same command continues")
         return
-    write(args.out, about, {"plan": PLAN, **results(lines, audit_scores()), "lines": lines})
+    result = results(lines, audit_scores())
+    write(args.out, about, {"plan": PLAN, **result, "lines": lines})
+    draw(result, args.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":
