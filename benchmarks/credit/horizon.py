@@ -26,10 +26,10 @@ TURNS = (4, 8, 16, 32, 64)
 NOISE = 0.35
 METHODS = ("grpo", "gigpo", "hgpo", "graphgpo", "g2po", "rtmc", "forks", "turn_gae", "dual_gae", "situation_gae")
 EXPECTED = """Written before the run, from lengths 4 and 8 only. Credit that gives all turns of an episode one number
-falls as one over the square root of the turns, to about 0.11 at 64. Forks stay above 0.7 at every length. A perfect critic
-falls more slowly than grpo, since its noise is that of the turns after the decision. Graph credit stays below grpo with
-the environment's anchor, which forgets an early mistake, and is above it with the history as anchor only where episodes
-of a group share a history, so at the first turns."""
+falls as one over the square root of the turns, to about 0.11 at 64. Forks stay above 0.7 at every length. A perfect
+critic falls more slowly than grpo, since its noise is that of the turns after the decision. Graph credit stays below
+grpo with the environment's anchor, which forgets an early mistake, and is above it with the history as anchor only
+where episodes of a group share a history, so at the first turns."""
 SIZES: dict[str, Any] = {"tasks": 24, "group": 8, "reliability": 0.8, "critic": 32, "steps": 12_000_000}
 
 
