@@ -14,8 +14,8 @@ from manyturn.envs.shop.catalogue.goals import Goal
 from manyturn.envs.shop.catalogue.price_draws import Draws, draws_of
 from manyturn.envs.shop.webshop import goal_templates, prepared
 from manyturn.envs.shop.webshop.goal_templates import Goals, GoalTemplate, Splits
+from manyturn.envs.shop.webshop.hash_cache import recorded_hashes
 from manyturn.envs.shop.webshop.json_stream import array_items
-from manyturn.envs.shop.webshop.manifest import recorded_hashes
 from manyturn.envs.shop.webshop.records import (
     ALL_PRODUCTS,
     DataError,

@@ -15,8 +15,8 @@ from short_runs import short_run
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import configure, to_toml
 from manyturn.trainers.record.run_folder import read_config, read_metrics
+from manyturn.trainers.record.trackers.episode_sample import turn_table, watched
 from manyturn.trainers.record.trackers.tracker_names import named
-from manyturn.trainers.record.trackers.turn_sample import turn_table, watched
 
 pytestmark = pytest.mark.versions
 
