@@ -103,20 +103,20 @@ def _read(files: tuple[Path, ...], sha256: str, kind: str, original: int | None)
     return OfficialShop(sha256, catalogue, goals, by_product)
 
 
-def _counts(found: Sequence[GoalTemplate], products: Sequence[Product], file: Path) -> list[int]:
+def _counts(templates: Sequence[GoalTemplate], products: Sequence[Product], file: Path) -> list[int]:
     """Number of goals of each template. Raises DataError if they are too many to make."""
-    counts = [goal_templates.count(template, products[template.product]) for template in found]
-    for template, count in zip(found, counts, strict=True):
+    counts = [goal_templates.count(template, products[template.product]) for template in templates]
+    for template, count in zip(templates, counts, strict=True):
         if count > MOST_GOALS:
             product = f"product {products[template.product].id} of {file}"
             raise unreadable(product, f"its options make more than {MOST_GOALS:,} goals")
     return counts
 
 
-def _templates(ids: Sequence[str], kind: str, said: Record) -> Iterator[GoalTemplate]:
+def _templates(ids: Sequence[str], kind: str, record: Record) -> Iterator[GoalTemplate]:
     if kind == "human":
-        return goal_templates.human_templates(ids, said)
-    records = (said.get(name, {}) for name in ids)
+        return goal_templates.human_templates(ids, record)
+    records = (record.get(name, {}) for name in ids)
     return goal_templates.synthetic_templates(ids, map(goal_templates.instruction_of, records))
 
 

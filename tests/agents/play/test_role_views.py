@@ -47,7 +47,9 @@ def test_every_turn_is_in_one_share_with_the_tokens_of_its_agent_alone(whole):
             assert own.ledger.prompt(number) == whole.ledger.prompt(place)
             assert own.ledger.reply(number) == whole.ledger.reply(place) == [200 + place]
             assert own.ledger.spans[number].version == place
-        said = [t for branch in own.ledger.branches for t, said in zip(branch.ids, branch.said, strict=True) if said]
+        said = [
+            t for branch in own.ledger.branches for t, said in zip(branch.ids, branch.reply_mask, strict=True) if said
+        ]
         assert said == [200 + place for place in share.places]
 
 

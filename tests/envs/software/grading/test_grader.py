@@ -219,7 +219,7 @@ def test_a_report_without_an_end_says_what_it_says() -> None:
 
 @given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
 def test_junk_is_never_a_pass(junk: bytes) -> None:
-    assert not read(junk).found
+    assert not read(junk).outcomes
     assert read(passed("a") + junk).status == -1
 
 

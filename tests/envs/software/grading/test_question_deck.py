@@ -270,7 +270,7 @@ def test_what_is_unsteady_reaches_nothing_and_proves_nothing() -> None:
 
 
 def stopped(run: PytestRun, test: str) -> PytestRun:
-    return run._replace(found={**run.found, f"test_{test}.py::test_week": "failed"})
+    return run._replace(outcomes={**run.outcomes, f"test_{test}.py::test_week": "failed"})
 
 
 def test_of_a_copy_that_takes_too_long_nothing_is_asked() -> None:

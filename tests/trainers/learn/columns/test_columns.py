@@ -71,7 +71,7 @@ class SurpriseConfig(ColumnConfig):
 @COLUMNS.register(SurpriseConfig, remembers=True)
 def surprise(step, config, seen):
     reading = step.reading
-    surprise_T = -config.scale * reading.at_said(reading.logprob)
+    surprise_T = -config.scale * reading.at_replies(reading.logprob)
     states = np.concatenate([row.double().numpy() for row in reading.hidden("reply_ends")])
     turns = (seen or 0) + len(step.batch.turn_K)
     columns = {"novelty": np.square(states - states.mean(0)).sum(1) / turns}

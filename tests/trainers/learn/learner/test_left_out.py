@@ -13,7 +13,7 @@ from short_runs import figures, short_run
 
 from manyturn.recipes import load_recipe
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.learn.passes.samples import at_said
+from manyturn.trainers.learn.passes.samples import at_replies
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 
@@ -76,7 +76,7 @@ def test_a_step_that_leaves_all_out_moves_nothing():
 def moved(made, samples, before):
     """Mean over episodes of how much less likely what was said is than before."""
     now = made.read(samples).logprob
-    less = at_said(samples, before) - at_said(samples, [row.numpy() for row in now])
+    less = at_replies(samples, before) - at_replies(samples, [row.numpy() for row in now])
     return less.sum() / len({sample.episode for sample in samples})
 
 

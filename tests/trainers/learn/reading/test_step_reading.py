@@ -217,16 +217,18 @@ def test_a_reading_is_what_a_plain_pass_over_each_row_says(language):
     reading = learner(language).read(samples, {"said", "reply_ends"})
     for i, sample in enumerate(samples):
         scores, hidden = plain(language, sample.ids)
-        places = np.flatnonzero(sample.said)
+        places = np.flatnonzero(sample.reply_mask)
         expected = scores[places - 1]
         close: Callable[..., None] = torch.testing.assert_close
         close(reading.logprob[i][places], expected[torch.arange(len(places)), torch.from_numpy(sample.ids[places])])
         close(reading.entropy[i][places], -(expected.exp() * expected).sum(-1))
         close(reading.hidden("said")[i], hidden[places - 1])
-        ends = [int(np.flatnonzero(sample.reply == turn)[-1]) for turn in np.unique(sample.reply[sample.said])]
+        ends = [int(np.flatnonzero(sample.reply == turn)[-1]) for turn in np.unique(sample.reply[sample.reply_mask])]
         close(reading.hidden("reply_ends")[i], hidden[ends])
-        assert len(reading.said_by("progress")[i]) == len(ends) > 1 and len(reading.said_by("value")[i]) == len(sample)
-        assert not reading.logprob[i][~sample.said].any() and not reading.entropy[i][~sample.said].any()
+        assert len(reading.head_values("progress")[i]) == len(ends) > 1 and len(reading.head_values("value")[i]) == len(
+            sample
+        )
+        assert not reading.logprob[i][~sample.reply_mask].any() and not reading.entropy[i][~sample.reply_mask].any()
 
 
 def test_nothing_is_kept_that_nobody_named(language):
