@@ -1,6 +1,5 @@
 """Of an episode of several roles everyone gets what is its own, and nobody what is another's."""
 
-import doctest
 import math
 
 import pytest
@@ -11,7 +10,6 @@ from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.play.role_views import returns_by_role, role_views
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.contract.env import roles
 from manyturn.envs.contract.env.roles import ONE_ROLE, own_parts
 from manyturn.envs.contract.tasks.task import Task
 
@@ -99,7 +97,3 @@ def test_an_episode_of_one_role_is_its_own_view_untouched():
 @pytest.mark.parametrize("names", [("a.x", "b.x", "shared"), ("b.x", "shared", "a.x")])
 def test_a_stage_of_credit_names_parts_as_the_agents_do(names):
     assert set(own_parts(names, ROLES)) == {"x", "shared"}
-
-
-def test_examples_of_parts_and_their_owners():
-    assert doctest.testmod(roles).failed == 0

@@ -1,6 +1,5 @@
 """The learner: what a split, an order, a correction, a head and a checkpoint may and may not change."""
 
-import doctest
 import json
 from typing import Any
 
@@ -13,10 +12,8 @@ from manyturn.agents.play.episode import Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.trainers.learn.heads import heads
 from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.learner.learner import Learner
-from manyturn.trainers.learn.passes import forward
 from manyturn.trainers.learn.passes.samples import Sample, at_replies, on_replies, samples_of
 
 pytestmark = pytest.mark.versions
@@ -220,9 +217,3 @@ def test_what_is_said_in_the_samples_is_in_the_order_of_turns():
     rows = on_replies(samples, np.arange(6.0), elsewhere=-1)
     assert rows[0].tolist() == [-1, -1, 0, 1, -1, 2]
     assert at_replies(samples, rows).tolist() == [0, 1, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize("module", [heads, forward])
-def test_examples_of_what_the_learner_computes(module):
-    found = doctest.testmod(module)
-    assert found.attempted and not found.failed

@@ -1,7 +1,6 @@
 """Episodes that leave a trace in an update which they are left out of, and updates that go on after a large move."""
 
 import asyncio
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from credit_batches import batches, quick
 from hypothesis import given
 from learner_steps import earned, episodes_of, equal, learn, learner, weights
-from short_runs import figures, short_run
+from short_runs import resumed_to_the_bit, short_run
 
 from manyturn.recipes import load_recipe
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
@@ -98,18 +97,10 @@ def test_updates_end_where_the_policy_has_moved_too_far():
 
 
 def test_a_run_of_loop_drops_what_says_little_and_goes_on_to_the_bit(tmp_path):
-    recipe, calm, killed = load_recipe("loop"), tmp_path / "calm", tmp_path / "killed"
+    recipe = load_recipe("loop")
     parts = {name: recipe[name] for name in ("credit", "objective", "learner")}
     parts["learner"] = {**parts["learner"], "minibatch": 3, "lr": 0.1, "stop_kl": 0.05}
-
-    def copy_when_half_done(line):
-        if line["phase"] == "train" and line["step"] == 3:
-            shutil.copytree(calm, killed)
-
-    config = short_run(**QUICK, **parts, steps=4)
-    asyncio.run(train(config, calm, report=copy_when_half_done))
-    asyncio.run(train(None, killed, resume=True))
-    assert figures(killed) == figures(calm)
+    calm = resumed_to_the_bit(short_run(**QUICK, **parts, steps=4), tmp_path)
     assert any(0 < line["left_out_episodes"] < 1 for line in steps_of(calm))
     assert any(line["stopped"] for line in steps_of(calm))
     assert recipe["learner"]["stop_kl"] == 20 and recipe["credit"]["advantage"]["threshold"] == 0.01

@@ -164,7 +164,6 @@ def test_a_model_that_is_more_than_its_layers_is_refused():
     [
         ({"lora_rank": 2, "lora_layers": [2, 2]}, "holds no layer"),
         ({"lora_layers": [1, 2]}, None),
-        ({"lora_rank": 2, "lora_layers": [0, 2], "states_gb": 2.0}, "states_gb has no effect: layer 0 learns"),
     ],
 )
 def test_a_range_that_does_nothing_is_refused(options, told):
