@@ -107,8 +107,12 @@ def steps(made: Learner, samples: list[Sample]) -> list[dict[str, Any]]:
             given["targets_T"] = at_replies(samples, [sample.ids % 3 for sample in samples]).astype(float)
         if any(head.name == "progress" for head in made.heads):
             given["outcome_E"] = np.arange(1.0 + max(sample.episode for sample in samples)) % 2
-        reading = made.read(samples, ("said", "reply_ends"))
-        rows = {"said": reading.hidden("said"), "ends": reading.hidden("reply_ends"), "entropy": reading.entropy}
+        reading = made.read(samples, ("reply_tokens", "reply_ends"))
+        rows = {
+            "said": reading.hidden("reply_tokens"),
+            "ends": reading.hidden("reply_ends"),
+            "entropy": reading.entropy,
+        }
         rows["reference"] = reading.reference or []
         figures += [{f"{name} {i}": float(row.abs().max()) for i, row in enumerate(rows[name])} for name in rows]
         kept_E = np.array([sample.episode != 1 for sample in samples])

@@ -80,7 +80,7 @@ def learnt(made: Learner, samples: list[Sample], number: int = 2) -> Found:
     made.begin_reinforcement()
     found: Found = {}
     for step in range(number):
-        reading = made.read(samples, ("said", "reply_ends"))
+        reading = made.read(samples, ("reply_tokens", "reply_ends"))
         rows = {"logprob": reading.logprob, "entropy": reading.entropy, "ends": reading.hidden("reply_ends")}
         found |= {f"{name} {step}": torch.cat([row.flatten() for row in rows[name]]) for name in rows}
         credit_T = generator("credits", step).normal(size=sum(int(sample.reply_mask.sum()) for sample in samples))
