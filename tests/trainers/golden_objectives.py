@@ -9,7 +9,13 @@ from golden_frame import Case, close, golden, tensor
 
 from manyturn.trainers.learn.heads.heads import progress_loss, value_loss
 from manyturn.trainers.learn.objective.aggregate import Denominators, aggregate
-from manyturn.trainers.learn.objective.correction import RejectConfig, Sequences, TisConfig, importance_weights, kept
+from manyturn.trainers.learn.objective.correction import (
+    RejectConfig,
+    Sequences,
+    TisConfig,
+    importance_weights,
+    keep_mask,
+)
 from manyturn.trainers.learn.objective.epo import (
     EntropyHistory,
     EntropyRange,
@@ -279,7 +285,7 @@ def check_rejection(case: Case) -> None:
         *lower, upper = (float(bound) for bound in threshold.split("_"))
         rules.append(RejectConfig(divergence=divergence, over=over[0], upper=upper, lower=lower[0] if lower else None))
     mask = np.zeros(keep.shape)
-    mask[keep] = kept(rules, log_ratio, sequences)
+    mask[keep] = keep_mask(rules, log_ratio, sequences)
     close(case, mask, case["expected"]["new_mask"])
 
 

@@ -176,8 +176,8 @@ class Learner:
         config, samples = self.config, step.samples
         self.optimizer.begin_step(config.lr * rate)
         before, figures = BeforeUpdate.of(step, advantage_T, self.objective, config.old_logprobs)
-        entropy_T = step.at_said(step.entropy) if self.memory.needs_entropy else None
-        now = self.memory.begin(entropy_T, step.at_said([sample.reply for sample in samples]))
+        entropy_T = step.at_replies(step.entropy) if self.memory.needs_entropy else None
+        now = self.memory.begin(entropy_T, step.at_replies([sample.reply for sample in samples]))
         figures |= self.memory.figures(now)
         for head in self.heads:
             figures.update(head.begin(step, targets))
@@ -237,10 +237,12 @@ class Learner:
             The loss, and the norm of the gradient.
         """
         # A reply that is wrong on purpose is neither said nor the environment's: it weighs nothing.
-        weights = [np.where(sample.said, 1.0, np.where(sample.reply < 0, observed, 0.0)) for sample in samples]
+        weights = [np.where(sample.reply_mask, 1.0, np.where(sample.reply < 0, observed, 0.0)) for sample in samples]
         if observed:
-            samples = [replace(sample, said=np.arange(len(sample)) > 0) for sample in samples]
-        total_weight = sum(float(weight[sample.said].sum()) for sample, weight in zip(samples, weights, strict=True))
+            samples = [replace(sample, reply_mask=np.arange(len(sample)) > 0) for sample in samples]
+        total_weight = sum(
+            float(weight[sample.reply_mask].sum()) for sample, weight in zip(samples, weights, strict=True)
+        )
         rows = [torch.from_numpy(weight) for weight in weights]
         return self._learning.imitate(samples, rows, total_weight, lr, between)
 

@@ -144,7 +144,7 @@ class Run:
             return trained[ONE_POLICY]
         return Cast({role: trained[name] if name in trained else SCRIPTS[name] for role, name in roles.items()})
 
-    def told(self, of: Callable[[Trainee], T]) -> T | dict[str, T]:
+    def per_policy(self, of: Callable[[Trainee], T]) -> T | dict[str, T]:
         """One value, or one per policy name."""
         values = {trainee.name: of(trainee) for trainee in self.trainees}
         if ONE_POLICY in values:
