@@ -31,12 +31,20 @@ FIRST = {"name": "igpo", "baseline": "first"}
 JOINT = {"name": "igpo", "baseline": "joint"}
 LEVELS = [{"name": "igpo"}, JOINT, {"name": "igpo", "baseline": "separate"}, {"name": "mt_grpo"}]
 CALLS = {"name": "stratified", "stratum": "calls", "edges": (1.0, 3.0)}
-MODULATED = [{"name": "agentopsd", "decay": 0.8}, {"name": "empg", "k": 2.0}, {"name": "entropy_weight", "a": -0.5}]
+MODULATED = [
+    {"name": "agentopsd", "decay": 0.8},
+    {"name": "empg", "k": 2.0},
+    {"name": "entropy_weight", "a": -0.5},
+    {"name": "high_entropy_tokens", "share": 0.3},
+    {"name": "semantic_entropy"},
+    {"name": "semantic_entropy", "alpha": 1.0, "falls": "exponential", "meaning": "actions"},
+]
 TREE = [{"name": "rtmc"}, {"name": "rtmc", "prior": 0.0, "std": False, "situation": "clock"}]
 FORKS = [{"name": "forks"}, {"name": "forks", "baseline": "all", "between": "zero", "gamma": 0.9}]
 ENTROPY = {"name": "arbitrary_entropy"}
 SAMPLES = [{"name": "psr_nsr"}, {"name": "psr_nsr", "learns": "negative", "goal": 0.5}]
-HARD = [*TOKENS, SPO, FIRST, {**JOINT, "gamma": 0.5}, CALLS, *TREE, *FORKS, *SITUATION, ENTROPY, *SAMPLES]
+RISK = [{"name": "riskpo", "bundle": 2}, {"name": "riskpo", "std": False, "weight": 0.0}]
+HARD = [*RISK, *TOKENS, SPO, FIRST, {**JOINT, "gamma": 0.5}, CALLS, *TREE, *FORKS, *SITUATION, ENTROPY, *SAMPLES]
 EVERY = [({"advantage": method}) for method in HARD] + [{"advantage": "grpo", "modulation": [m]} for m in MODULATED]
 PLAIN = [{"advantage": method} for method in SAMPLES]  # which compare nothing
 by_method = pytest.mark.parametrize("stages", EVERY, ids=str)

@@ -143,7 +143,9 @@ def test_a_group_of_one_that_is_refused_would_give_no_credit(name, batch):
     assert not advantage(batch, of(name)).any()
 
 
-@pytest.mark.parametrize("name", ["gae", "turn_gae", "bilevel_gae", "dual_gae", "spo", "reinforce_pp", "psr_nsr"])
+@pytest.mark.parametrize(
+    "name", ["gae", "turn_gae", "bilevel_gae", "dual_gae", "spo", "reinforce_pp", "psr_nsr", "riskpo"]
+)
 def test_methods_without_groups_take_one_episode_of_each_task(name):
     assert run(**{"credit.advantage": of(name), "rollout.group": 1, **NEEDED.get(name, {})}).rollout.group == 1
 
@@ -152,7 +154,7 @@ def test_methods_without_groups_take_one_episode_of_each_task(name):
 def test_methods_of_groups_need_a_group(name):
     with pytest.raises(
         ConfigError,
-        match=r"raise rollout\.group, .*\(bilevel_gae, dual_gae, gae, psr_nsr, reinforce_pp, spo, turn_gae\)",
+        match=r"raise rollout\.group, .*\(bilevel_gae, dual_gae, gae, psr_nsr, reinforce_pp, riskpo, spo, turn_gae\)",
     ):
         run(**{"credit.advantage": of(name), "rollout.group": 1})
     run(**{"credit.advantage": of(name), "rollout.group": 2, **NEEDED.get(name, {})})
