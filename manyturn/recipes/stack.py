@@ -41,7 +41,7 @@ _REGULARISERS = ("kl", "entropy", "epo", "correction", "reject")
 _EXCLUDES = {"epo": "entropy", "entropy": "epo"}
 _PLAIN = ("clip", "reinforce")
 _OFF = "off"
-_UNITS = ("credit", "objective", "curriculum", "value", "progress", "columns", "rollout")
+_UNITS = ("credit", "objective", "curriculum", "value", "progress", "implicit", "columns", "rollout")
 _SETTINGS = {("rollout", "tasks"), ("rollout", "group"), ("rollout", "max_turns")}
 _KEPT_SETTINGS = {("learner", "old_logprobs")}  # a correction works with one of them only
 

@@ -1,28 +1,37 @@
-"""A world in which success is luck, and its chance is what a reply can tell."""
+"""A world in which success is luck, and its chance is all that a reply can tell."""
 
 import manyturn as mt
 
-CHANCES = {"rarely": 0.1, "often": 0.9}
-
 
 class Forecasts(mt.TextEnv):
-    instructions = "Say how likely you win: 0.1, 0.5 or 0.9."
+    """Forecasts.
+
+    Args:
+        chance: of success, whatever is said.
+    """
+
+    instructions = "Say how likely you win: 0.1 or 0.9."
     max_turns = 1
+
+    def __init__(self, chance=0.9):
+        super().__init__()
+        self.chance = chance
 
     def tasks(self, split):
         first = {"train": 0, "validation": 60, "test": 80}[split]
-        numbers = range(first, first + (60 if split == "train" else 20))
-        return [mt.Task(f"{split}/{n}", split, {"n": n, "wins": list(CHANCES)[n % 2]}) for n in numbers]
+        return [
+            mt.Task(f"{split}/{n}", split, {"n": n}) for n in range(first, first + (60 if split == "train" else 20))
+        ]
 
     def begin(self, task, rng):
-        self.wins = rng.random() < CHANCES[task.params["wins"]]
-        return f"{task.params['wins']} {task.params['n']}"
+        self.wins = rng.random() < self.chance
+        return "How likely?"
 
     def respond(self, action):
         return self.succeed("won") if self.wins else self.fail("lost")
 
     def admissible(self):
-        return ["0.1", "0.5", "0.9"]
+        return ["0.1", "0.9"]
 
-    def expert(self):
-        return "0.5"
+    def expert(self):  # who knows nothing
+        return self.admissible()[self.task.params["n"] % 2]

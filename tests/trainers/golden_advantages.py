@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 from golden_frame import Case, close, golden
-from golden_objectives import check_loop_loss
+from golden_objectives import check_loop_loss, check_pairs
 
 from manyturn.envs.contract.keys import digest
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig
 from manyturn.trainers.credit.advantages.igpo import IgpoConfig, igpo, returns_compared
+from manyturn.trainers.credit.advantages.istar import IstarConfig, istar
 from manyturn.trainers.credit.advantages.reinforce_pp import token_returns
 from manyturn.trainers.credit.advantages.riskpo import RiskpoConfig, riskpo
 from manyturn.trainers.credit.advantages.spo import SpoConfig, first_memory, kept_share, task_weights
@@ -411,6 +412,19 @@ def check_spo(case: Case) -> None:
     close(case, on_tokens(case, result.advantage_K), expected["advantages"])
     after = np.array([result.memory["advantage spo"][name] for name in names])
     close(case, after, np.stack([expected["alpha_new"], expected["beta_new"]], axis=1))
+
+
+@golden("istar")
+def check_istar(case: Case) -> None:
+    inputs = case["inputs"]
+    if case["name"] == "pairs":
+        check_pairs(case)
+        return
+    rewards = [[0.0] * (n - 1) + [total] for n, total in zip(inputs["lengths"], inputs["returns"], strict=True)]
+    batch = TurnBatch.from_episodes(rewards, inputs["groups"])
+    batch = replace(batch, columns={"implicit": inputs["implicit"]})
+    config = IstarConfig(**case["params"], stats_over="first_rows", singleton="raw")
+    close(case, istar(batch, config).total_K, case["expected"]["advantages"])
 
 
 @golden("riskpo")

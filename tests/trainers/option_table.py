@@ -69,6 +69,7 @@ SHARES: World = {"credit.rewards=overlong": {"max_tokens": None, "buffer": None,
 SPLIT: World = {"rollout.branching": {"initial": 2, "threshold": 0.5}}
 GROWS: World = {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}}
 SURE: World = {"model.path": STATING, **STATES}  # of commands that are numbers
+SECOND: World = {"implicit": {"beta": 0.5}}  # a second policy, which rewards from the second step on
 GATE = {"part": "outcome", "threshold": 0.5}
 ONE_MODEL = "engine and learner are one model here"
 RECORD = "of what is recorded"
@@ -297,6 +298,10 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.advantage=igpo.baseline": Matters("turn"),
     "credit.advantage=loop.threshold": Matters(0.3),
     "credit.advantage=mt_grpo.outcome": Matters("step"),
+    "credit.advantage=istar.norm": Matters("mean"),
+    "credit.advantage=istar.turn_weight": Matters(9.0, steps=3),
+    "credit.advantage=istar.stats_over": Matters("rows"),
+    "credit.advantage=istar": Matters(needs=SECOND),
     "credit.advantage=psr_nsr.learns": Matters("negative"),
     "credit.advantage=psr_nsr.weight": Matters(1.0),
     "credit.advantage=psr_nsr.goal": Matters(9.0),
@@ -447,6 +452,9 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "progress.hidden": Matters(8),
     "progress.ridge": Matters(0.1, {"progress": {"fit": "least_squares", "lr": UNSET}}),
     "progress.keep": Matters(0.1, {"progress": {"fit": "least_squares", "lr": UNSET}}, steps=3),
+    "implicit": Matters(first=UNSET, world={"credit.advantage": "istar"}, other={}),
+    "implicit.beta": Matters(3.0, steps=3),
+    "implicit.lr": Matters(0.3, steps=3),
     "columns=confidence": Unchanged(
         {}, {**SURE, "credit.rewards=calibration": {"weight": 3.0}}, why="without an entry it has its defaults"
     ),

@@ -24,7 +24,7 @@ RARELY = {
 }  # what two steps hardly come to; the test of options has worlds where they do
 TOGETHER = {"aggregation": ("scale", "sequence", "ratio")}  # which the default aggregation refuses
 USED_BY = {
-    "credit.advantage": ("value", "columns"),
+    "credit.advantage": ("value", "columns", "implicit"),
     "spa": ("progress",),
     "calibration": ("columns",),
 }  # which would be refused without them
@@ -43,6 +43,7 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "reinforce-pp-baseline": {"objective.kl": {"coef": 0.1}},  # theirs is too small for two steps to show it
     "difficulty-filter": SPREAD,
     "mopps": SPREAD,
+    "istar": {"implicit": {"beta": 0.5, "lr": 0.05}},
     "c-grpo": {"credit.rewards=rubric": {"part": "step"}},
     "rlcr": {"model.path": STATING, **STATES, "columns=confidence": {"tag": "action"}},
     "riskpo": {"credit.advantage=riskpo": {"bundle": 2}},

@@ -45,6 +45,7 @@ TITLES = {
     "2509.08755": "AgentGym-RL: Training LLM Agents for Long-Horizon Decision Making through Multi-Turn RL",
     "2509.09265": "Harnessing Uncertainty: Entropy-Modulated Policy Gradients for Long-Horizon LLM Agents",
     "2509.13232": "Single-stream Policy Optimization",
+    "2509.19199": "Agentic Reinforcement Learning with Implicit Step Rewards",
     "2509.22576": "EPO: Entropy-regularized Policy Optimization for LLM Agents Reinforcement Learning",
     "2510.00911": "RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",
     "2510.06214": "Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM Search Agents",

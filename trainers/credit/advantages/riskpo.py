@@ -33,6 +33,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from manyturn.envs.contract.keys import digest
+from manyturn.trainers.credit.batch.episode_sums import group_E
 from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK, TurnBatch
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage, StageConfig
 
@@ -74,9 +75,9 @@ def riskpo(
     >>> advantage.total_K.round(3), memory
     (array([ 0.   ,  0.   , -2.121]), {'quantiles': [0.475, 1.025]})
     """
-    returns_E, group_E, bundles = batch.episode_return_E(), _groups(batch), _bundles(batch, config.bundle)
+    returns_E, groups_E, bundles = batch.episode_return_E(), group_E(batch), _bundles(batch, config.bundle)
     levels = np.array([config.low, config.high])
-    papers = [_papers(returns_E, group_E, groups, config.bundle) for groups in bundles]
+    papers = [_papers(returns_E, groups_E, groups, config.bundle) for groups in bundles]
     scores = np.concatenate([sums for _, sums in papers]) if papers else np.zeros(0)
     if memory is None:
         quantiles = np.quantile(scores, levels) if len(scores) else np.zeros(2)
@@ -86,7 +87,7 @@ def riskpo(
     for (members, sums), groups in zip(papers, bundles, strict=True):
         risk = _risk(sums, quantiles, config) / (_std(sums) + EPS if config.std else 1.0)
         for row, group in zip(members, groups, strict=True):
-            own = returns_E[(group_E == group) & ~np.isnan(returns_E)]
+            own = returns_E[(groups_E == group) & ~np.isnan(returns_E)]
             advantage_E[row] = risk / (_std(own) + EPS)
     total_K = np.where(batch.scorable_K, advantage_E[batch.episode_K] - batch.penalty_K, 0.0)
     figures = {"risk_low": float(quantiles[0]), "risk_high": float(quantiles[1])}
@@ -103,13 +104,6 @@ def _risk(sums: FloatK, quantiles: FloatK, config: RiskpoConfig) -> FloatK:
     return (config.weight * below + between / (config.high - config.low + EPS)) / (config.weight + 1)
 
 
-def _groups(batch: TurnBatch) -> IntK:
-    """The task group of each episode (E)."""
-    group_E = np.zeros(len(batch.truncated_E), np.int64)
-    group_E[batch.episode_K] = batch.group_K
-    return group_E
-
-
 def _bundles(batch: TurnBatch, size: int) -> list[list[int]]:
     """Groups of tasks with a scorable episode, bundle by bundle."""
     names = {group: batch.group_names.get(group, str(group)) for group in batch.group_K[batch.scorable_K].tolist()}
@@ -118,9 +112,9 @@ def _bundles(batch: TurnBatch, size: int) -> list[list[int]]:
     return [part.tolist() for part in np.array_split(np.array(ordered, np.int64), count)] if count else []
 
 
-def _papers(returns_E: FloatK, group_E: IntK, groups: Sequence[int], size: int) -> tuple[list[IntK], FloatK]:
+def _papers(returns_E: FloatK, groups_E: IntK, groups: Sequence[int], size: int) -> tuple[list[IntK], FloatK]:
     """For each task the episodes that are in a score, in order; and the scores."""
-    able = [np.flatnonzero((group_E == group) & ~np.isnan(returns_E)) for group in groups]
+    able = [np.flatnonzero((groups_E == group) & ~np.isnan(returns_E)) for group in groups]
     count = min(map(len, able))
     members = [episodes[:count] for episodes in able]
     return members, np.sum([returns_E[row] for row in members], axis=0) * (size / len(groups))
