@@ -58,7 +58,7 @@ WORLD: dict[str, Any] = stacked(
 )
 TAGS: dict[str, Any] = {"agent.format": "tagged", "sampling.max_tokens": 8}
 CALLS: dict[str, Any] = {"env.args": {"calls": True}, "sampling.max_tokens": 24, "agent.max_context": 512}
-STATES: dict[str, Any] = {**TAGS, "env.args": {"numbers": True}}
+STATES: dict[str, Any] = {**TAGS, "env.args": {"numbers": True}, "sampling.max_tokens": 12}
 TAUGHT: dict[str, dict[str, Any]] = {
     WARMED: {},
     FRESH: {"warmup.max_updates": 30},

@@ -15,13 +15,13 @@ class ImplicitColumnConfig(ColumnConfig):
     name: Literal["implicit"] = "implicit"
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        return None if run.implicit is not None else "a second policy rewards: add a section [implicit]"
+        return None if run.implicit is not None else "a second policy gives: add a section [implicit]"
 
     @classmethod
     def idle(cls, run: Any) -> str | None:
         if run.implicit is None:
             return None
-        return "[implicit] has no effect: no stage of credit needs what it rewards; leave it out"
+        return "[implicit] has no effect: no stage of credit needs what it gives; leave it out"
 
 
 @COLUMNS.register(ImplicitColumnConfig)
