@@ -24,21 +24,23 @@ def test_the_second_policy_learns_which_episodes_did_better_and_the_policy_stays
     episodes = played(language, config)
     learner = Learner(language, LearnerConfig(lr=1e-3), ClipConfig(), 1.0, [ImplicitConfig(beta=1.0, lr=5e-3)])
     learner.begin_reinforcement()
+    second = learner.implicit
+    assert second is not None
     before = [weights.clone() for weights in language.model.parameters()]
     outcome_E = np.arange(len(episodes)) % 2.0
     targets = HeadTargets(None, outcome_E, np.zeros(len(episodes), int))
     figures = []
     for _ in range(12):
         reading = learner.read(samples_of(episodes))
-        rewards = np.concatenate(learner.implicit.rewards(reading))
+        rewards = np.concatenate(second.rewards(reading))
         assert len(rewards) == sum(len(episode.turns) for episode in episodes)
         assert bool(rewards.any()) == bool(figures), "both are one policy at first"
-        figures.append(learner.implicit.begin(reading, targets))
+        figures.append(second.begin(reading, targets))
     assert figures[-1]["implicit_won"] == 1.0 and figures[-1]["implicit_loss"] < 0.5 * figures[0]["implicit_loss"]
     assert figures[0]["implicit_loss"] == pytest.approx(np.log(2), abs=1e-6)
     assert all(torch.equal(old, new) for old, new in zip(before, language.model.parameters(), strict=True))
     equal = targets._replace(outcome_E=np.ones(len(episodes)))
-    assert learner.implicit.begin(learner.read(samples_of(episodes)), equal) == {"implicit_pairs": 0.0}
+    assert second.begin(learner.read(samples_of(episodes)), equal) == {"implicit_pairs": 0.0}
 
 
 def test_a_run_with_implicit_rewards_goes_on_to_the_bit_after_a_kill(tmp_path):
