@@ -93,7 +93,7 @@ def test_credit_alone_refuses_what_concerns_credit():
 def test_modulations_are_refused_exactly_where_credit_is_of_tokens(name):
     values, actions = (
         {"value": [[[0.25], [0.5]], [[0.5]]]},
-        {name: [[0, 1], [1]] for name in ("action", "drawer", "tempered")},
+        {name: [[0, 1], [1]] for name in ("action", "drawer", "tempered", "implicit")},
     )
     batch = TurnBatch.from_episodes(
         [[0, 1], [0]], [0, 0], anchors=[["a", "b"], ["a"]], columns=actions, token_columns=values
@@ -114,7 +114,8 @@ def test_complete_attribution_is_refused_exactly_where_it_changes_no_credit(meth
 
     def earned(seed: int) -> np.ndarray:
         predicted_K = np.random.default_rng(seed).integers(0, 8, len(batch.turn_K)) / 4
-        told = replace(batch, columns={"contribution": predicted_K, "action": batch.turn_K, "drawer": batch.episode_K})
+        columns = {"action": batch.turn_K, "drawer": batch.episode_K, "implicit": np.zeros(len(batch.turn_K))}
+        told = replace(batch, columns={**columns, "contribution": predicted_K})
         return advantage(spa(told, SpaConfig(completeness="residual_to_last")), method)
 
     idle = np.allclose(earned(0), earned(1), atol=1e-9)

@@ -47,6 +47,7 @@ from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 
 class IstarConfig(GroupConfig):
     needs: ClassVar[frozenset[str]] = frozenset({"implicit"})
+    compares_returns_only: ClassVar[bool] = True
     name: Literal["istar"] = "istar"
     norm: Literal["leave_one_out", "mean", "std"] = "leave_one_out"
     """What a score and an implicit reward are compared with, and in which unit."""
