@@ -8,6 +8,7 @@ import torch
 from golden_frame import Case, close, golden, tensor
 
 from manyturn.trainers.learn.heads.heads import progress_loss, value_loss
+from manyturn.trainers.learn.heads.implicit import pairs, preference
 from manyturn.trainers.learn.objective.aggregate import Denominators, aggregate
 from manyturn.trainers.learn.objective.correction import (
     RejectConfig,
@@ -398,3 +399,15 @@ def check_progress_estimator(case: Case) -> None:
     gradients = torch.autograd.grad(loss, (weight, bias))
     close(case, gradients[0], expected["grad_head_weight"])
     close(case, gradients[1], expected["grad_head_bias"])
+
+
+def check_pairs(case: Case) -> None:
+    """The loss of iStar's second policy, and its derivative by the log-ratio of each token."""
+    inputs, expected, beta = case["inputs"], case["expected"], case["params"]["beta"]
+    lengths = np.array(inputs["lengths"])
+    episode_K = np.repeat(np.arange(len(lengths)), lengths)
+    value_E = beta * np.bincount(episode_K, [sum(ratios) for ratios in inputs["ratios"]]) / lengths
+    loss, slope_E = preference(value_E, *pairs(np.array(inputs["outcomes"]), np.array(inputs["groups"])))
+    close(case, loss, expected["loss"])
+    by_token = [[beta * slope_E[e] / lengths[e]] * n for e, n in zip(episode_K, inputs["tokens"], strict=True)]
+    close(case, np.concatenate(by_token), np.concatenate(expected["gradient"]))

@@ -39,10 +39,12 @@ class HeadTargets(NamedTuple):
     Attributes:
         value_T: target of the value at each token that the policy said, NaN where unknown; None without values.
         outcome_E: outcome of each episode, NaN if it is unscorable.
+        group_E: number of the task group of each episode.
     """
 
     value_T: np.ndarray | None = None
     outcome_E: np.ndarray | None = None
+    group_E: np.ndarray | None = None
 
 
 NO_TARGETS = HeadTargets()

@@ -16,7 +16,7 @@ import torch
 
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.model.shard_files import WrittenShards
-from manyturn.trainers.learn.heads.head_config import HeadConfig
+from manyturn.trainers.learn.heads.head_config import HeadConfig, ImplicitConfig
 from manyturn.trainers.learn.heads.heads import (
     NO_TARGETS,
     HeadTargets,
@@ -25,6 +25,7 @@ from manyturn.trainers.learn.heads.heads import (
     critics_of,
     head_tensors,
 )
+from manyturn.trainers.learn.heads.implicit import ImplicitRewards
 from manyturn.trainers.learn.heads.own_body import OwnBody
 from manyturn.trainers.learn.heads.own_heads import FixedEstimator
 from manyturn.trainers.learn.learner.head_choice import head_of
@@ -64,7 +65,7 @@ class Learner:
         config: LearnerConfig,
         objective: ObjectiveConfig,
         temperature: float,
-        heads: Sequence[HeadConfig] = (),
+        heads: Sequence[HeadConfig | ImplicitConfig] = (),
         share: Share | None = None,
     ):
         self.model, self.config, self.objective = language.model, config, objective
@@ -79,7 +80,9 @@ class Learner:
         if config.gradient_checkpointing:
             self.recomputes = True
             recompute_activations(self.model)
-        self.heads = [head_of(head, self.model, config, self.budget, self.frozen) for head in heads]
+        self.heads = [
+            head_of(head, self.model, config, self.budget, self.frozen, temperature=temperature) for head in heads
+        ]
         self._learning: PolicyLearning = (
             SingleProcess(self.model, self.reader, config, objective, self.heads)
             if share is None
@@ -128,6 +131,11 @@ class Learner:
     def progress(self) -> FixedEstimator | ProgressHead | None:
         """The progress estimator, if there is one."""
         return next((head for head in self.heads if isinstance(head, FixedEstimator | ProgressHead)), None)
+
+    @property
+    def implicit(self) -> ImplicitRewards | None:
+        """The second policy that rewards turns, if there is one."""
+        return next((head for head in self.heads if isinstance(head, ImplicitRewards)), None)
 
     def read(self, samples: Sequence[Sample], places: Collection[Place] = ()) -> StepReading:
         """Read the samples of a step with policy, heads and reference, before its updates.

@@ -275,7 +275,7 @@ class _TraineeParts:
         engine = engine_of(config, context, self.seats)
         shown = config.env.id if name == ONE_POLICY else name
         agent = Agent(config.agent, language.template, engine, config.sampling, name=shown)
-        heads = [head for head in (config.value, config.progress) if head is not None]
+        heads = [head for head in (config.value, config.progress, config.implicit) if head is not None]
         objective, temperature = config.objective.over(config.steps), config.sampling.temperature
         learner = Learner(language, config.learner, objective, temperature, heads, share)
         notice = None
