@@ -40,7 +40,7 @@ class ImplicitRewards:
 
     def rewards(self, step: StepReading) -> list[np.ndarray]:
         """r of each reply, in order, of each sample of a step."""
-        ratios = [theirs - ours for theirs, ours in zip(step.said_by(self.name), step.logprob, strict=True)]
+        ratios = [theirs - ours for theirs, ours in zip(step.head_values(self.name), step.logprob, strict=True)]
         return [self.config.beta * _by_reply(sample, ratio) for sample, ratio in zip(step.samples, ratios, strict=True)]
 
     def begin(self, step: StepReading, targets: HeadTargets) -> Figures:
@@ -67,7 +67,7 @@ class ImplicitRewards:
         def backward() -> None:
             for numbers, reading in self.fit.reader.readings(samples, chosen):
                 weight_B = torch.from_numpy(weight_E[[samples[i].episode for i in numbers]]).to(reading.logprob)
-                (reading.logprob * reading.said * weight_B[:, None]).sum().backward()
+                (reading.logprob * reading.reply_mask * weight_B[:, None]).sum().backward()
 
         self.fit.reader.budget.within(backward, self.fit.drop)
         self.fit.apply(self._max_norm)
@@ -107,9 +107,9 @@ def preference(value_E: np.ndarray, better: np.ndarray, worse: np.ndarray) -> tu
 
 def _by_reply(sample: Sample, ratio: torch.Tensor) -> np.ndarray:
     """Sum over the tokens of each reply of a sample, in order."""
-    numbers = sample.reply[sample.said]
+    numbers = sample.reply[sample.reply_mask]
     _, place = np.unique(numbers, return_inverse=True)
-    return np.bincount(place, ratio.double().numpy()[sample.said])
+    return np.bincount(place, ratio.double().numpy()[sample.reply_mask])
 
 
 def _sums(samples: Sequence[Sample], rows: Sequence[np.ndarray], episodes: int) -> tuple[np.ndarray, np.ndarray]:
