@@ -149,7 +149,7 @@ class Room:
         self.targets = frozenset(cell for cell, sign in enumerate(signs) if sign in ".*+")
         self.boxes = frozenset(cell for cell, sign in enumerate(signs) if sign in "$*")
         self.player = next((cell for cell, sign in enumerate(signs) if sign in "@+"), -1)
-        self.steps = dict(zip(_MOVES, (-self.width, self.width, -1, 1), strict=True))
+        self.steps: dict[str, int] = dict(zip(_MOVES, (-self.width, self.width, -1, 1), strict=True))
         self.live = _pulled(self.targets, self.floor, self.steps.values())
         """Cells from which a box can still come to a target, were it the only one."""
 

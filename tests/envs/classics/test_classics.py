@@ -74,7 +74,7 @@ def test_a_snapshot_continues_and_listed_commands_are_understood(cls, level, num
     assert all(step[4]["understood"] for step in record)
     if record and record[-1][2]:
         return
-    data, listed = env.snapshot(), env.admissible()
+    data, listed = env.snapshot(), env.admissible() or []
     first = walk(env, after)
     other = cls("test", difficulty=level, max_turns=100)
     other.restore(data)
