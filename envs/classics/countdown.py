@@ -21,25 +21,22 @@ class CountdownLevel:
     """Size of a task.
 
     Args:
-        numbers: how many there are.
-        highest: the largest of them.
-        target: the largest number to reach.
+        commands: that are known to reach the target; fewer may do.
         uses_all: True if no number may be left over, as in the game of 24.
         turns: that an episode may take, two of them for mistakes.
     """
 
-    numbers: int
-    highest: int
-    target: int
+    commands: int
     uses_all: bool
     turns: int
 
 
 LEVELS = {
-    "easy": CountdownLevel(4, 99, 999, uses_all=False, turns=5),
-    "medium": CountdownLevel(5, 99, 999, uses_all=False, turns=6),
-    "all": CountdownLevel(5, 50, 999, uses_all=True, turns=6),
+    "easy": CountdownLevel(2, uses_all=False, turns=6),
+    "medium": CountdownLevel(3, uses_all=False, turns=6),
+    "all": CountdownLevel(4, uses_all=True, turns=6),
 }
+_SIZE, _HIGHEST, _LARGEST_TARGET = 5, 99, 999
 _TASKS = {"train": 1_000_000, "validation": 100_000, "test": 100_000, "test_unseen": 100_000}
 
 
@@ -47,8 +44,8 @@ class Countdown(TextEnv):
     """Reach a number by combining others, two at a time.
 
     Task:
-        Numbers and a target. Two numbers are replaced by their sum, difference, product or quotient until one is the
-        target. On the level ``all`` it must be the last one, as in the game of 24.
+        Five numbers and a target. Two numbers are replaced by their sum, difference, product or quotient until one is
+        the target. On the level ``all`` it must be the last one, as in the game of 24.
     Observation:
         The numbers that there are now, and the target. ``progress`` is 1 at the target and 0 before.
     Actions:
@@ -68,7 +65,7 @@ class Countdown(TextEnv):
 
     Args:
         split: train, validation, test or test_unseen.
-        difficulty: easy (4 numbers), medium (5) or all (5, none left over).
+        difficulty: easy (2 commands are enough), medium (3) or all (4, no number left over).
         max_turns: overrides the level's limit.
     """
 
@@ -184,10 +181,10 @@ def solution(numbers: Numbers, target: int, uses_all: bool) -> str | None:
 def draw_numbers(draws: Draws, level: CountdownLevel, unseen: bool) -> dict[str, Any]:
     """The parameters of a task: numbers that combine to the target by random commands."""
     while True:
-        numbers = tuple(sorted(draws.between(1, level.highest) for _ in range(level.numbers)))
+        numbers = tuple(sorted(draws.between(1, _HIGHEST) for _ in range(_SIZE)))
         after = numbers
-        for _ in range(level.numbers - 1 if level.uses_all else draws.between(2, level.numbers - 1)):
+        for _ in range(level.commands):
             after = _drawn_move(draws, after)
         target = after[0] if level.uses_all else draws.pick([n for n in after if n not in numbers] or [0])
-        if 10 <= target <= level.target and target not in numbers and is_held_out("countdown", target) == unseen:
+        if 10 <= target <= _LARGEST_TARGET and target not in numbers and is_held_out("countdown", target) == unseen:
             return {"numbers": list(numbers), "target": target, "uses_all": level.uses_all}

@@ -34,7 +34,7 @@ class SokobanLevel:
 
 
 LEVELS = {
-    "easy": SokobanLevel(6, 1, 5, 14),
+    "easy": SokobanLevel(7, 1, 5, 14),
     "medium": SokobanLevel(6, 2, 8, 30),
     "hard": SokobanLevel(6, 2, 11, 50),
 }
