@@ -27,6 +27,7 @@ from manyturn.api.panel_file import TaskChoice, args_of, limit_remark, panel_of,
 from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.registration.class_names import env_name
 from manyturn.envs.contract.registration.environments import is_only_by_hand
+from manyturn.envs.contract.tasks.env_identity import arg_differences, listed
 from manyturn.envs.contract.tasks.panel import Panel, portable_name
 from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seats, open_seats
 from manyturn.report.write import write_report
@@ -286,8 +287,26 @@ async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool
             print(f"note: {remark}", file=sys.stderr)
         for entrant in entrants:
             held_out_guard(panel, entrant.candidate.seen)
+            if remark := _elsewhere_remark(entrant, seats, args, settings):
+                print(visible(f"note: {remark}"), file=sys.stderr)
         secrets = secrets_of(entrants)
         return [await play(entrant, seats, panel, settings, secrets, quiet) for entrant in entrants]
+
+
+def _elsewhere_remark(entrant: Entrant, seats: Seats, args: Mapping[str, Any], settings: Settings) -> str | None:
+    """A line on a policy that was trained in another environment than it is evaluated in; None for others.
+
+    Wrappers that are named now are meant to be others.
+    """
+    was = entrant.candidate.env_identity
+    if was is None:
+        return None
+    from manyturn.trainers.record.env_changes import env_changes_since
+
+    edited = () if settings.wrappers is None else ("env.wrappers",)
+    changes = env_changes_since(was, seats.identity, edited)
+    changes += arg_differences(entrant.candidate.env_args or {}, args)
+    return f"{entrant.name} was trained in another environment ({listed(changes)})" if changes else None
 
 
 def seats_of(env: str, args: Mapping[str, Any], wrappers: Wrappers, settings: Settings) -> Seats:

@@ -27,6 +27,7 @@ from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.registration.environments import is_file, load_file
 from manyturn.envs.contract.registration.sibling_modules import source_files
+from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.terminal.overrides import OverrideError, changed, chosen
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Candidate:
 
     Attributes:
         env: the environment that it was trained on, with its arguments and wrappers, if any.
+        env_identity: of that environment; None where it is unknown.
         seen: contents of the tasks that it was trained on.
         max_turns: the turn limit of environments that have none of their own.
         engines: those that it draws with, to be shut down when it has played.
@@ -74,6 +76,7 @@ class Candidate:
     env: str | None = None
     env_args: Mapping[str, Any] | None = None
     wrappers: Sequence[Any] = ()
+    env_identity: EnvIdentity | None = None
     seen: frozenset[str] = frozenset()
     max_turns: int = 100
     engines: Sequence[Engine] = ()
@@ -189,8 +192,8 @@ def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
         return Agent(config.agent, language.template, engines[-1], sampling, _named(label, language))
 
     playing = _playing(config.roles, policy, f"{run.name} step {state['step']}")
-    env, seen = config.env, frozenset(state["seen"])
-    return Candidate(playing, env.id, env.args, env.wrappers, seen, config.rollout.max_turns, engines)
+    env, seen, identity = config.env, frozenset(state["seen"]), EnvIdentity.of(state)
+    return Candidate(playing, env.id, env.args, env.wrappers, identity, seen, config.rollout.max_turns, engines)
 
 
 def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], label: str) -> Policy:

@@ -365,7 +365,7 @@ def located(config: RunConfig) -> RunConfig:
     for name in ("from_run", "trajectories"):
         if (place := getattr(warmup, name)) is not None:
             warmup = warmup.model_copy(update={name: str(Path(place).resolve())})
-    tasks = None if config.tasks is None else named_tasks(config.tasks)
+    tasks = None if config.tasks is None else named_tasks(config.tasks, config.env.id)
     return config.model_copy(update={"env": env, "model": config.model.located(), "warmup": warmup, "tasks": tasks})
 
 

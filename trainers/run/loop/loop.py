@@ -87,6 +87,8 @@ async def train(
                 await stack.enter_async_context(ending_with_ranks(run.seats))
             output.config = run.config
             start = start.in_environment(folder, run.seats.identity)
+            for remark in start.remarks:
+                output.note(remark)
             check_room(run, path)
             if not resume or steps is not None:
                 folder.write_config(run.config)
