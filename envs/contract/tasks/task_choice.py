@@ -1,9 +1,9 @@
 """Choice of tasks of a split by their ids and tags."""
 
-import difflib
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from manyturn.envs.contract.options.near_names import near_names
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.tasks.task import Task, task_finder
 
@@ -77,5 +77,5 @@ def _has(env: EnvFacts, split: str, task_id: str) -> bool:
 
 
 def _near(word: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    close = near_names(word, names, n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
