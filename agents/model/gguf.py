@@ -90,7 +90,7 @@ def _convert(file: Path, folder: Path) -> None:
         )
     except Exception as error:  # the readers raise any error that a damaged file leads them into
         raise ModelError(
-            f"{file} cannot be read as a GGUF model, as if a part of it was missing: download it again, or name another "
+            f"{file} cannot be read as a GGUF model, as if a part was missing: download it again, or name another "
             f"({type(error).__name__}: {error})"
         ) from error
     # The loaded model counts as quantised and refuses to be saved; its weights, put into a fresh model, do not.
