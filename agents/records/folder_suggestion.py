@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from manyturn.envs.contract.options.near_names import near_names
+from manyturn.envs.contract.near_names import near_names
 
 
 def near_folder(path: Path) -> Path | None:

@@ -3,7 +3,7 @@
 Source: the package reasoning-gym 0.1.25. Each scorer named here was read, and is tried on hostile answers by a test.
 """
 
-from manyturn.envs.contract.options.near_names import near_names
+from manyturn.envs.contract.near_names import near_names
 
 VERSION = "0.1.25"  # of whose scorers this file speaks
 

@@ -4,7 +4,7 @@ Source: the package textarena 0.7.4. Each game named here was read: it talks to 
 writes, draws from Python's random state alone, and ends as it says.
 """
 
-from manyturn.envs.contract.options.near_names import near_names
+from manyturn.envs.contract.near_names import near_names
 
 VERSION = "0.7.4"  # of whose games this file speaks
 

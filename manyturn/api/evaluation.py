@@ -23,7 +23,7 @@ from manyturn.agents.play.python_policy import PythonPolicy, code_of
 from manyturn.api.loaded_policy import LoadedPolicy
 from manyturn.api.named_policy import SECTIONS, Candidate, EvaluateConfig, find_policy, option_in, sections_of
 from manyturn.api.panel_file import TaskChoice, args_of, limit_remark, panel_of, read_panel
-from manyturn.envs.contract.options.near_names import near_names
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.registration.class_names import env_name
 from manyturn.envs.contract.registration.environments import is_only_by_hand

@@ -23,7 +23,7 @@ from manyturn.agents.play.scripted import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.options.near_names import near_names
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.registration.environments import is_file, load_file
 from manyturn.envs.contract.registration.sibling_modules import source_files

@@ -408,7 +408,7 @@ def options(section: str | None = None, *, markdown: bool = False) -> None:
 
 
 def _resume(run: Path, words: tuple[str, ...], others: bool, accept: tuple[str, ...]) -> None:
-    from manyturn.envs.contract.options.near_names import near_names
+    from manyturn.envs.contract.near_names import near_names
     from manyturn.terminal.overrides import SWITCHES, parse_overrides
     from manyturn.trainers.record.run_folder import read_config
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from manyturn.envs.contract.options.near_names import near_names
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import Options, one_line, option_places
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.contract.options.registry import Registry

@@ -18,7 +18,7 @@ from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.scripted import SCRIPTS
 from manyturn.agents.records.task_words import named_tasks
 from manyturn.envs.contract.env.error_location import OF_A_FILE
-from manyturn.envs.contract.options.near_names import near_names
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.option_paths import option_paths
 from manyturn.envs.contract.options.options import UNFINISHED, ConfigError, OnlyWith, Options, one_line
 from manyturn.envs.contract.options.overlay import overlay

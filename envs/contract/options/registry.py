@@ -25,7 +25,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_ori
 
 from pydantic import BeforeValidator, ValidationInfo
 
-from manyturn.envs.contract.options.near_names import near_names
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import Options, said, unknown
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.contract.options.plugins import load_plugins, where_else

@@ -17,7 +17,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 from manyturn.envs.contract.env.error_location import OF_A_FILE
 from manyturn.envs.contract.env.turn import ContractError
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.options.near_names import near_names
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.plugins import load_plugins, package_of, where_else
 from manyturn.envs.contract.registration.sibling_modules import make_importable
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from manyturn.envs.contract.options.near_names import near_names
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.tasks.task import Task, task_finder
 
