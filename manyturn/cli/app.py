@@ -413,8 +413,9 @@ def _resume(run: Path, words: tuple[str, ...], others: bool, accept: tuple[str, 
     from manyturn.trainers.record.run_folder import read_config
 
     options = parse_overrides(words)
-    if others or (strange := sorted(options.keys() - {"steps"})):
-        near = [] if others else near_names(strange[0].replace("_", "-"), ("steps", *SWITCHES))
+    strange = sorted(options.keys() - {"steps"})
+    if others or strange:
+        near = [] if not strange else near_names(strange[0].replace("_", "-"), ("steps", *SWITCHES))
         hint = f"; did you mean --{near[0]}?" if near else ""
         raise ValueError(
             "--resume continues a run as it was configured: give no other options than --steps N, --accept-config and "
