@@ -106,6 +106,7 @@ def train(
     - objective: aggregation, kl, entropy, correction
     - learner: lr, minibatch, epochs, micro-tokens, lora-rank
     - value, progress: body, lr, hidden
+    - implicit: beta, lr
     - evaluation: split, limit, repeats, every
     - stopping: no-signal
     - no section: steps, seed, tasks, device, threads, checkpoint-every, roles, curriculum, columns, loggers
