@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from manyturn.envs.contract.input_file import regular_file
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.tasks.task import Task
@@ -97,7 +98,7 @@ class ReplayUser(User):
         self._lines: dict[str, Heard] = {}
         names = set()
         try:
-            for line in options.file.read_text(encoding="utf-8").splitlines():
+            for line in regular_file(options.file, "recording").read_text(encoding="utf-8").splitlines():
                 plain = json.loads(line)
                 names.add(plain["user"])
                 fields = {name: plain[name] for name in Heard._fields if name in plain}

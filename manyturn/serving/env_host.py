@@ -3,7 +3,7 @@
 
 One driver at a time plays here. Its episodes end with its connection, and nothing is kept for the next one. The driver
 names the environment, its arguments and its wrappers. What may be built is decided by whoever starts the host: an
-environment named there, or one that is registered on this machine, with no argument that decides what runs here.
+environment named there, or one that is registered on this machine, with arguments that its class declares harmless.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class Hosting:
 
     Args:
         env: the one environment that it builds; None for any that is registered.
-        args: arguments that its driver may name although they decide what runs on this machine, with these values.
+        args: arguments that its driver may name although its class does not declare them harmless, with these values.
         limit: episodes open at once.
         workers, timeout, limits: as for ``open_seats``.
 
@@ -63,8 +63,7 @@ class Hosting:
         self.permitted(portable_name(self.env), self.args)
         if idle := sorted(self.args.keys() - guarded_arguments(self.env, self.args)):
             raise ValueError(
-                f"--env.args.{idle[0]} has no effect, since it decides nothing that runs here: leave it out, and give "
-                "it to the run"
+                f"--env.args.{idle[0]} has no effect, since its run may name it: leave it out, and give it to the run"
             )
 
     def permitted(self, name: str, args: Mapping[str, Any]) -> str:
@@ -84,8 +83,8 @@ class Hosting:
         for word in guarded_arguments(name, args):
             if word not in self.args or self.args[word] != args[word]:
                 raise ValueError(
-                    f"takes env.args.{word} from its own command line alone, since it decides what runs there: start "
-                    f"it with the environment's name and --env.args.{word}, with the same value"
+                    f"takes env.args.{word} from its own command line alone, since it may name a file, program or key "
+                    f"there: start it with the environment's name and --env.args.{word}, with the same value"
                 )
         return name
 
