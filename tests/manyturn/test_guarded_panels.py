@@ -117,7 +117,9 @@ def test_every_argument_of_every_environment_has_a_verdict():
         arguments = set(arguments_of(maker) or inspect.signature(maker).parameters)
         harmless = {argument for argument in arguments if not guarded_arguments(name, {argument: 1})}
         assert harmless.isdisjoint(REFUSED) and arguments <= harmless.union(REFUSED), name
-        assert set(guarded_arguments(name, {argument: {"path": "/dev/zero"} for argument in harmless})) == harmless, name
+        assert set(guarded_arguments(name, {argument: {"path": "/dev/zero"} for argument in harmless})) == harmless, (
+            name
+        )
         for word in {"/dev/zero", "model", "replay"}:
             assert set(guarded_arguments(name, dict.fromkeys(arguments, word))) == arguments - harmless, name
 
