@@ -9,10 +9,11 @@ from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.envs.hosting.handle.handshake import hello_of
 from manyturn.envs.hosting.local.one_shot import OneShot, OneShotLost
+from manyturn.envs.hosting.local.resource_use import WorkerLimits
 
 
-def try_out(name: str, kwargs: Mapping[str, Any] | None, timeout: float) -> None:
-    """Raise OneShotLost, with the place, if an environment hangs or dies when it is made or lists its tasks.
+def try_out(name: str, kwargs: Mapping[str, Any] | None, timeout: float, limits: WorkerLimits) -> None:
+    """Raise OneShotLost, with the place, if an environment hangs, dies or grows when it is made or lists its tasks.
 
     What it raises is not reported: who makes it afterwards meets that too, and can say more. An environment is tried
     once in each process.
@@ -21,14 +22,15 @@ def try_out(name: str, kwargs: Mapping[str, Any] | None, timeout: float) -> None
         name: id or ``FILE.py:Class``.
         kwargs: passed to the constructor, plain JSON values.
         timeout: seconds that each of its answers may take.
+        limits: of its process.
     """
-    _tried(json.dumps(hello_of(name, kwargs)), timeout)
+    _tried(json.dumps(hello_of(name, kwargs)), timeout, limits)
 
 
 @cache
-def _tried(hello: str, timeout: float) -> None:
+def _tried(hello: str, timeout: float, limits: WorkerLimits) -> None:
     greeting = json.loads(hello)
-    with OneShot(listed, (greeting["name"], greeting["kwargs"]), greeting, timeout) as work:
+    with OneShot(listed, (greeting["name"], greeting["kwargs"]), greeting, timeout, limits) as work:
         try:
             for _ in work:
                 pass

@@ -345,11 +345,11 @@ def open_seats(
 ) -> Seats:
     """Seats in this process for ``workers`` 0, else in that many child processes.
 
-    For child processes the environment is tried out first: one that hangs when it is made raises ErrandLost.
+    For child processes the environment is tried out first: one that hangs when it is made raises OneShotLost.
 
     What an environment waits for, such as a model user's endpoint, holds up everything in its process.
     """
     if workers == 0:
         return InlineSeats(name, kwargs, wrappers, limit)
-    try_out(name, kwargs, timeout)  # for this process has no deadline
+    try_out(name, kwargs, timeout, limits)  # for this process has no deadline
     return WorkerSeats(name, kwargs, wrappers, limit, workers, timeout, limits)
