@@ -9,27 +9,33 @@ environment named there, or one that is registered on this machine, with argumen
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from manyturn.envs.contract.registration.environments import guarded_arguments, is_only_by_hand, maker_of
 from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.envs.hosting.handle.env_fingerprint import was_edited
+from manyturn.envs.hosting.handle.handshake import hello_of
 from manyturn.envs.hosting.handle.messages import encode, error_kind, step_to_wire, task_from_wire
+from manyturn.envs.hosting.local.construction_check import examine
 from manyturn.envs.hosting.local.resource_use import USUAL, WorkerLimits
-from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seat, Seats, open_seats
+from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, InlineSeats, PooledSeats, Seat, Seats
 from manyturn.envs.hosting.local.worker import WorkerError
 from manyturn.envs.hosting.remote.host_protocol import PATH, error_to_wire
 from manyturn.envs.hosting.remote.keep_alive import keep_alive
 from manyturn.envs.hosting.remote.outbox import Outbox, messages_in
 from manyturn.envs.web.loopback import listening
-from manyturn.serving.one_driver import OneDriver, refuse
+from manyturn.serving.one_driver import OneDriver, beside, refuse
 from manyturn.serving.server import Listening, answer
 from manyturn.terminal.escape import visible
 from manyturn.terminal.exit_codes import line_of
+
+_OPEN_SECONDS = 90.0  # to start a process on a busy machine, besides what the environment takes
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,22 @@ class Hosting:
                 )
         return name
 
+    def opened(self, name: str, args: Mapping[str, Any], wrappers: Sequence[Any], ended: threading.Event) -> Seats:
+        """Seats of an environment that is permitted; with workers it is opened in other processes only.
+
+        Args:
+            ended: set by another thread that wants no more.
+
+        Raises:
+            Exception: as ``permitted`` and ``examine`` do.
+        """
+        name = self.permitted(name, args)
+        if self.workers == 0:
+            return InlineSeats(name, args, wrappers, self.limit)
+        hello = hello_of(name, args, wrappers)
+        record = examine(hello, self.timeout, self.limits, ended)
+        return PooledSeats(record, hello, self.limit, self.workers, self.timeout, self.limits)
+
 
 async def host(hosting: Hosting, place: Listening, said: Callable[[str], object]) -> None:
     """Host environments until cancelled.
@@ -115,13 +137,15 @@ class EnvHost(OneDriver):
             raise TypeError("a driver names an environment, its arguments and its wrappers")
         hosting = self._hosting
         try:
-            name = hosting.permitted(name, args)
-            seats = open_seats(name, args, wrappers, hosting.limit, hosting.workers, hosting.timeout, hosting.limits)
+            opened = partial(hosting.opened, name, args, wrappers)
+            seats = await beside(socket, opened, _OPEN_SECONDS + 2 * hosting.timeout)
+        except WebSocketDisconnect:
+            raise
         except (Exception, SystemExit) as error:
             await refuse(socket, "env", f"cannot host the environment: {line_of(error)}")
             return
         async with seats:
-            here = seats.world()
+            here = seats.world() if hosting.workers else await asyncio.to_thread(seats.world)
             if other := [word for word in here.keys() | world.keys() if here.get(word) != world.get(word)]:
                 differ = " and ".join(sorted(other))
                 await refuse(socket, "world", f"has another version of the environment ({differ}): give both the same")

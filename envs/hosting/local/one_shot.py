@@ -1,8 +1,8 @@
 """Work on an environment in a process of its own, so that the caller goes on, however the environment behaves.
 
 The work is a function of a module that yields plain values. It ends with everything that it started, as a worker does
-(``worker.py``): when it is done, when the environment does not answer in time, when it holds more than its limits allow,
-or when the caller does not want more.
+(``worker.py``): when it is done, when the environment does not answer in time or holds more than its limits allow, or
+when the caller does not want more.
 """
 
 import contextlib
