@@ -181,6 +181,7 @@ class _Aboard:
         while True:
             for message in messages_in(await self._socket.receive_bytes()):
                 self._heed(message)
+                await self._outbox.room()
 
     def _heed(self, message: dict[str, Any]) -> None:
         number, op = message["id"], message["op"]

@@ -113,6 +113,7 @@ class _Aboard:
         while True:
             for message in messages_in(await self._socket.receive_bytes()):
                 await self._heed(message)
+                await self._outbox.room()
 
     async def _heed(self, message: Mapping[str, Any]) -> None:
         number, op = message["id"], message["op"]

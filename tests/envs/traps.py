@@ -198,3 +198,18 @@ class Greedy(Calm):
                 case _:
                     held.append(subprocess.Popen(["sleep", "3600"]))
             time.sleep(0.001)
+
+
+class Piped(Calm):
+    """Waits for whoever writes into a pipe, when it is made and when it lists its validation tasks."""
+
+    def __init__(self, split: str = "train", made: str = "", listed: str = ""):
+        super().__init__(split)
+        self.listed = listed
+        if made:
+            Path(made).read_text()
+
+    def tasks(self, split):
+        if self.listed and split == "validation":
+            Path(self.listed).read_text()
+        return super().tasks(split)

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import warnings
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -32,6 +33,7 @@ from manyturn.envs.hosting.local.worker_pool import PooledWorker, WorkerPool
 
 T = TypeVar("T")
 
+_CLOSE_SECONDS = 5.0
 USUAL_TIMEOUT = 60.0  # seconds for one answer of an environment
 RESET_FIRST = "no episode on this seat: call reset()"
 
@@ -67,7 +69,11 @@ class Seats(abc.ABC):
         wrappers: the turn-level rewards around it, as plain values.
         limit: episodes that may run together, which is less than was asked for where one process cannot hold as many.
         processes: how many processes run them, this one included where they run here.
+        lister: the thread in which the environment that answers for the tasks was made, if it has one of its own; set
+            by whoever made it there. Ask for tasks in it.
     """
+
+    lister: Executor | None = None
 
     def __init__(self, record: EnvRecord, limit: int, processes: int = 1):
         if limit < 1 or processes < 1:
@@ -353,7 +359,11 @@ class WorkerSeats(PooledSeats):
     async def close(self) -> None:
         self._closed = True
         await self._pool.close()
-        close_handle(self._handle)
+        if self.lister is None:
+            close_handle(self._handle)
+        else:
+            closing = asyncio.get_running_loop().run_in_executor(self.lister, close_handle, self._handle)
+            await asyncio.wait((closing,), timeout=_CLOSE_SECONDS)  # one that hangs ends with this process
 
 
 def open_seats(
