@@ -14,6 +14,7 @@ import numpy as np
 from manyturn.envs.contract.input_file import regular_file
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.secret_mask import masked
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 
@@ -80,7 +81,7 @@ class RecordedUser(User):
         line = {"user": self.name, "key": key, **heard._asdict()}
         line |= {"parts": dict(heard.parts), "info": dict(heard.info), "calls": list(heard.calls)}
         with self._file.open("a", encoding="utf-8") as file:  # one write to a line, which processes may share
-            file.write(json.dumps(line) + "\n")
+            file.write(masked(json.dumps(line)) + "\n")
 
 
 class ReplayUser(User):

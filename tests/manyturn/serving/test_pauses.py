@@ -5,6 +5,7 @@ import os
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -99,17 +100,17 @@ def test_a_server_answers_others_while_its_lists_wait_for_a_pipe(tools, tmp_path
 def test_a_driver_that_never_reads_is_read_no_further():
     async def play() -> None:
         world = InlineSeats(MAZE).world()
-        async with hosting() as [url]:
-            async with connect(f"{url.replace('http', 'ws')}/host", max_queue=1, close_timeout=0.1) as socket:
-                await socket.send(hello("deaf", MAZE, world))
-                await socket.recv()
-                sent = 0
-                with suppress(TimeoutError):
-                    while sent < MOST_MB:
-                        await asyncio.wait_for(socket.send(encode({"id": "x" * 2**19, "op": "ping"})), 10)
-                        sent += 0.5
-                socket.transport.abort()
-                assert 10 < sent < MOST_MB
+        deaf: dict[str, Any] = {"max_queue": 1, "close_timeout": 0.1}
+        async with hosting() as [url], connect(f"{url.replace('http', 'ws')}/host", **deaf) as socket:
+            await socket.send(hello("deaf", MAZE, world))
+            await socket.recv()
+            sent = 0
+            with suppress(TimeoutError):
+                while sent < MOST_MB:
+                    await asyncio.wait_for(socket.send(encode({"id": "x" * 2**19, "op": "ping"})), 10)
+                    sent += 0.5
+            socket.transport.abort()
+            assert 10 < sent < MOST_MB
 
     asyncio.run(play())
 
