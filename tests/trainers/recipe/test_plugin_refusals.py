@@ -74,7 +74,7 @@ class FreshConfig(ObjectiveConfig):
 
 class MeanConfig(ObjectiveConfig):
     name: Literal["mean"] = "mean"
-    averages_over_reply = True
+    averages_over_reply = property(lambda self: True)
 
 for kind in (FreshConfig, MeanConfig):
     OBJECTIVES.register(kind)(lambda tokens, config: None)

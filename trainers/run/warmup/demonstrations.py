@@ -123,9 +123,9 @@ def _learnt(episodes: Sequence[Episode]) -> list[Sample]:
     samples = []
     for sample in samples_of(episodes):
         wrong_K = np.array(_wrong(episodes[sample.episode]))
-        reply_mask = sample.said & ~wrong_K[sample.reply]  # where nothing was said the index is idle
+        reply_mask = sample.reply_mask & ~wrong_K[sample.reply]  # where nothing was said the index is idle
         if reply_mask.any():
-            samples.append(replace(sample, said=reply_mask) if wrong_K.any() else sample)
+            samples.append(replace(sample, reply_mask=reply_mask) if wrong_K.any() else sample)
     return samples
 
 
