@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from manyturn.envs.contract.secret_mask import masked
+
 
 def sync(path: Path) -> None:
     """Wait until a file's bytes, or a folder's names, are on the disk."""
@@ -55,5 +57,5 @@ def clear_leftovers(folder: Path) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace a file's text, in UTF-8, completely or not at all."""
-    replace_file(path, lambda aside: aside.write_text(text, encoding="utf-8"))
+    """Replace a file's text, in UTF-8 and without secrets, completely or not at all."""
+    replace_file(path, lambda aside: aside.write_text(masked(text), encoding="utf-8"))

@@ -136,8 +136,8 @@ def args_of(
     if doubted:
         differences = ", ".join(f"{name} = {_as_toml(value)}" for name, value in doubted.items())
         raise PanelError(
-            f"{path} gives {env} the arguments {', '.join(doubted)}, which may decide what runs on this machine or "
-            f"where keys are sent: if you trust them, add --env.args '{{{differences}}}'"
+            f"{path} gives {env} the arguments {', '.join(doubted)}, which may name files, programs or keys of this "
+            f"machine: if you trust them, add --env.args '{{{differences}}}'"
         )
     return {**panel.args, **{name: value for name, value in trusted.items() if name in guarded}}
 

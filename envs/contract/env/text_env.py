@@ -49,8 +49,10 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             named ``ROLE.PART`` is that role's, whoever's turn earned it; any other belongs to all.
         side_by_side: how many episodes of one process can be open together, where each holds something scarce such as
             a container; None without a limit. More wait for a seat.
-        guarded: arguments of the constructor that name programs, places that keys are sent to, or what confines code,
-            such as ``"python"`` or ``"user.base_url"``. A panel's file is data and cannot give them.
+        harmless: arguments of the constructor that data may give, such as a panel's file or a driver elsewhere. They
+            name no file, program, image, place or key of the machine, and their values are plain. ``"user:agenda"``
+            allows only that word, or a table of this ``kind`` with numbers. All others come from whoever starts the
+            process.
     """
 
     instructions: str = ""
@@ -63,7 +65,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     absent: Mapping[str, str] = MappingProxyType({})
     roles: tuple[str, ...] = (ONE_ROLE,)
     side_by_side: int | None = None
-    guarded: tuple[str, ...] = ()
+    harmless: tuple[str, ...] = ("split", "difficulty", "max_turns")
     metadata: dict[str, Any] = {"render_modes": []}  # observations are what there is to see
     task: Task  # of the episode; there is none before the first reset
     rng: np.random.Generator  # likewise

@@ -31,6 +31,7 @@ _PREFIXES = {
 }
 _OF_PACKAGES = frozenset({"reasoning-gym", "textarena"})  # what they make is all in an installed package
 _OURS = frozenset({"manyturn", "gymnasium"})  # what is installed wherever this project is
+_PLAIN = (str, bool, int, float, type(None))
 _registered: set[str] = set()
 
 
@@ -222,23 +223,27 @@ def arguments_of(maker: Any) -> tuple[str, ...] | None:
 
 
 def guarded_arguments(name: str, args: Mapping[str, Any]) -> list[str]:
-    """Names of those arguments that must not come from data, because they may decide what runs on this machine.
+    """Names of those arguments that must not come from data: all but what the class lists as ``harmless``.
 
-    They are what the environment's class lists as ``guarded``; of a class outside of this project that lists nothing
-    itself, all.
+    A class outside of this project that lists nothing itself has none that is harmless.
 
     Args:
         name: id or ``FILE.py:Class``, whose file is run.
     """
     maker: Any = _maker(name) if args else None
-    if args and "guarded" not in vars(maker) and not maker.__module__.startswith("manyturn."):
-        return list(args)
-    listed = [word.partition(".") for word in getattr(maker, "guarded", ())]
+    is_listed = args and ("harmless" in vars(maker) or maker.__module__.startswith("manyturn."))
+    harmless = getattr(maker, "harmless", ()) if is_listed else ()
+    return [argument for argument, value in args.items() if not _is_harmless(argument, value, harmless)]
 
-    def holds(value: Any, inner: str) -> bool:
-        return not inner or (isinstance(value, Mapping) and inner in value)
 
-    return [arg for arg, value in args.items() if any(top == arg and holds(value, inner) for top, _, inner in listed)]
+def _is_harmless(argument: str, value: Any, harmless: Iterable[str]) -> bool:
+    if argument in harmless:
+        return all(isinstance(item, _PLAIN) for item in (value if isinstance(value, list | tuple) else [value]))
+    kinds = {entry.partition(":")[2] for entry in harmless if entry.startswith(f"{argument}:")}
+    if not isinstance(value, Mapping):
+        return isinstance(value, str) and value in kinds
+    options = {name: option for name, option in value.items() if name != "kind"}
+    return value.get("kind") in kinds and all(isinstance(option, bool | int | float) for option in options.values())
 
 
 def _maker(name: str) -> Any:
