@@ -111,7 +111,18 @@ ROOMS = {
     "envs": (
         [
             {"contract"},
-            {"hosting", "tools", "web", "classics", "household", "openenv", "packages", "pivot", "tasksets"},
+            {
+                "hosting",
+                "tools",
+                "web",
+                "adventure",
+                "classics",
+                "household",
+                "openenv",
+                "packages",
+                "pivot",
+                "tasksets",
+            },
             {"conformance", "software", "users", "shop"},
             {"benchmarks", "code", "desk", "harbor", "search", "talk"},
         ],
