@@ -8,7 +8,7 @@ def register_all() -> None:
     register("manyturn/GuessNumber-v0", "manyturn.envs.classics.guess_number:GuessNumber")
     register("manyturn/Maze-v0", "manyturn.envs.classics.maze:Maze")
     register("manyturn/Household-v0", "manyturn.envs.household.env:Household")
-    register("manyturn/Shop-v0", "manyturn.envs.shop.made.env:Shop")
+    register("manyturn/Shop-v0", "manyturn.envs.shop.generated.env:Shop")
     register("manyturn/WebShop-v0", "manyturn.envs.shop.env:WebShop")
     register("manyturn/ShopPages-v0", "manyturn.envs.shop.browser.pages_env:ShopPages")
     register("manyturn/MiniWoB-v0", "manyturn.envs.benchmarks.miniwob:MiniWoB")
