@@ -1,7 +1,7 @@
 """Goods of a generated shop: 24 kinds in five departments, with the words for them.
 
 Within a kind no name, attribute or value of an option passes for another under WebShop's fuzzy comparison, so that the
-lenient reward is exact here; a test holds this.
+lenient reward is exact here; a test checks this.
 """
 
 from collections.abc import Mapping
