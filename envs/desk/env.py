@@ -74,6 +74,7 @@ class Desk(UserEnv):
         database: the seed that it is made from; default 0.
     """
 
+    harmless = (*UserEnv.harmless, "pack", "user:ticket", "user:agenda", "rewards", "users", "database")
     levels = LEVELS
     level: ShapeLevel
 

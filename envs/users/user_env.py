@@ -45,8 +45,6 @@ class UserEnv(TextEnv):
         user: who plays the user.
     """
 
-    guarded = ("user.base_url", "user.record")
-
     def makers(self) -> Mapping[str, Maker]:
         """The environment's own users by kind, the default first."""
         raise NotImplementedError(f"{type(self).__name__} has a user: override makers()")

@@ -5,12 +5,15 @@ the configuration names; a configuration that asks for code from elsewhere is re
 """
 
 import json
+import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine import Engine
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
+from manyturn.agents.engine.remote_samplers.model_budget import built, check_parts
 
 if TYPE_CHECKING:
     import torch
@@ -62,28 +65,30 @@ class DescribedEngine:
     Args:
         plain: a ``description``.
         device: of the model.
+        ended: set by another thread that wants neither any more.
 
     Attributes:
         in_rounds: whether its requests have to be announced to ``barrier``.
 
     Raises:
-        ValueError: it is none, or may not be built here.
+        ValueError: it is none, may not be built here, or takes more memory than is free.
+        BuildEnded: nobody wants it any more.
     """
 
-    def __init__(self, plain: Mapping[str, Any], device: "torch.device"):
+    def __init__(self, plain: Mapping[str, Any], device: "torch.device", ended: threading.Event):
         config = ENGINES.parse(plain["engine"])
         if not isinstance(config, EngineConfig) or config.name == "vllm-server":
             raise ValueError(
                 f"a sampler cannot be engine {plain['engine'].get('name')!r:.40}: take transformers or vllm"
             )
         self.barrier, self.in_rounds = Announced(), config.capabilities.keeps_bits
-        self.model = _model_of(plain, device)
+        self.model = _model_of(plain, device, ended)
         ends, most = frozenset(map(int, plain["ends"])), int(plain["max_context"])
         context = EngineContext(self.model, ends, learns=False, max_context=most, barrier=self.barrier)
         self.engine: Engine = build_engine(config, context)
 
 
-def _model_of(described: Mapping[str, Any], device: "torch.device") -> "PreTrainedModel":
+def _model_of(described: Mapping[str, Any], device: "torch.device", ended: threading.Event) -> "PreTrainedModel":
     """The model, with weights that mean nothing. Raises ValueError for one that is not to be built."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -97,12 +102,15 @@ def _model_of(described: Mapping[str, Any], device: "torch.device") -> "PreTrain
         raise ValueError(
             f"a sampler does not compute with {described['attention']!r:.40} in {described['dtype']!r:.40}"
         )
+    check_parts(plain)
     config = AutoConfig.for_model(plain.pop("model_type"), **plain)
-    model = AutoModelForCausalLM.from_config(
+    make = partial(
+        AutoModelForCausalLM.from_config,
         config,
         trust_remote_code=False,
         dtype=getattr(torch, described["dtype"]),
         attn_implementation=described["attention"],
     )
+    model = cast("PreTrainedModel", built(make, device, ended))
     move(model, device)
     return model.eval()

@@ -109,7 +109,6 @@ class Sotopia(UserEnv):
     )
     max_turns = 10
     part_names = ()
-    guarded = (*UserEnv.guarded, "judge.base_url")
 
     def __init__(
         self,

@@ -39,6 +39,7 @@ class ServiceEnv(UserEnv):
     """
 
     part_names = ()
+    harmless = (*UserEnv.harmless, "domain", "user:agenda", "user:solo", "pinned")
     rules = (
         "Each turn, either write to the customer, or call a tool by answering with nothing but "
         '{"name": TOOL, "arguments": {...}}. The customer does not see calls and their results.'

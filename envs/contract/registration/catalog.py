@@ -7,6 +7,12 @@ def register_all() -> None:
     """Register the ids of this project with Gymnasium; nothing is imported until one is made."""
     register("manyturn/GuessNumber-v0", "manyturn.envs.classics.guess_number:GuessNumber")
     register("manyturn/Maze-v0", "manyturn.envs.classics.maze:Maze")
+    register("manyturn/Sokoban-v0", "manyturn.envs.classics.sokoban:Sokoban")
+    register("manyturn/Wordle-v0", "manyturn.envs.classics.wordle:Wordle")
+    register("manyturn/Countdown-v0", "manyturn.envs.classics.countdown:Countdown")
+    register("manyturn/Blocksworld-v0", "manyturn.envs.classics.blocksworld:Blocksworld")
+    register("manyturn/Treasure-v0", "manyturn.envs.adventure.treasure:Treasure")
+    register("manyturn/Cooking-v0", "manyturn.envs.adventure.cooking:Cooking")
     register("manyturn/Household-v0", "manyturn.envs.household.env:Household")
     register("manyturn/Shop-v0", "manyturn.envs.shop.generated.env:Shop")
     register("manyturn/WebShop-v0", "manyturn.envs.shop.env:WebShop")

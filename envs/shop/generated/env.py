@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import Unpack, get_type_hints
 
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.tasks.task import Task
@@ -62,6 +62,7 @@ class Shop(VisitEnv):
     """
 
     splits = tuple(SHARES)
+    harmless = (*VisitEnv.harmless, "rewards", "per_page", *get_type_hints(AssortmentArguments))
     levels = LEVELS
     level: GoalLevel
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from manyturn.envs.contract.input_file import regular_file
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.registration.environments import NeedsSetup
@@ -45,7 +46,7 @@ def problems_of(source: str | None, difficulty: str | None = None) -> Problems:
     if source is None:
         return Mined(ours().entries, difficulty)
     if source.startswith("tasks:"):
-        return Mined(load(Path(source.removeprefix("tasks:"))).entries, difficulty)
+        return Mined(load(regular_file(Path(source.removeprefix("tasks:")), "software tasks")).entries, difficulty)
     if difficulty is not None:
         raise ValueError(f"the problems of {source} have no difficulty: leave out one of source and difficulty")
     if source == "drills":

@@ -76,7 +76,7 @@ async def serving(env: str, wire: str, token: str | None = None, **served: Any) 
         held.append(episodes)
         return chosen.app(episodes)
 
-    settings = Served(env, **{"env_args": {}, "workers": 0, **served})
+    settings = Served(env, **{"env_args": {}, "workers": 0, "splits": ("train", "validation", "test"), **served})
     work = asyncio.create_task(serve(settings, Listening(token=token), app, address.set_result))
     await asyncio.wait([work, address], return_when=asyncio.FIRST_COMPLETED)
     if work.done():

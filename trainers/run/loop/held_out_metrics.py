@@ -69,5 +69,4 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
         "notices": state.notices,
         "weights": run.per_policy(lambda trainee: trainee.weights),
     }
-    panel = {"id": random.panel.id, "hash": random.panel.hash, "n_tasks": len(random.panel)}
-    return summarise_run(panel, results, facts)
+    return summarise_run(random.panel.facts, results, facts)

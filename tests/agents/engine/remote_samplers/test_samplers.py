@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -218,6 +219,9 @@ def test_when_no_sampler_is_left_the_run_ends_and_says_where_they_were():
         ({"dtype": "float8"}, "a sampler does not compute with"),
         ({"model": {"model_type": "llama", "auto_map": {"AutoConfig": "theirs.Config"}}}, "asks for auto_map"),
         ({"model": {"model_type": "theirs"}}, "cannot draw for this run"),
+        ({"model": {"model_type": "llama", "num_hidden_layers": 3_000_000}}, "at most 10,000 are built"),
+        ({"model": {"model_type": "qwen3", "layer_types": ["full_attention"] * 20_000}}, "at most 10,000 are built"),
+        ({"model": {"model_type": "llama", "vocab_size": 4_000_000_000}}, "takes .* and main memory has .* free"),
     ],
 )
 def test_what_a_sampler_will_not_build_is_refused_with_the_reason(changes, said):
@@ -228,6 +232,25 @@ def test_what_a_sampler_will_not_build_is_refused_with_the_reason(changes, said)
                     pass
 
     asyncio.run(ask())
+
+
+def test_a_driver_that_hangs_up_ends_the_building_of_its_model():
+    """Else the sampler is busy with ten thousand layers for which nobody waits."""
+    narrow = {"hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 1, "vocab_size": 8}
+    deep = {"model_type": "llama", "num_hidden_layers": 10_000, **narrow}
+
+    async def ask() -> None:
+        async with sampling() as [url]:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1.0), linked(url, hello(model=deep)):
+                    pass
+            while True:
+                with contextlib.suppress(HostLost):  # until the other has ended
+                    async with linked(url, hello(driver="another")) as link:
+                        assert await link.ask("about") == "float32"
+                        return
+
+    asyncio.run(asyncio.wait_for(ask(), 100))  # all of it takes several minutes
 
 
 def test_one_run_at_a_time_draws_and_one_that_talks_nonsense_is_hung_up_on():
