@@ -296,7 +296,7 @@ def view(path: Path, *, port: int = 0) -> None:
     port
         Port on 127.0.0.1; 0 takes any that is free.
     """
-    from manyturn.report.view import serve
+    from manyturn.report.report_server import serve
 
     serve(path, port)
 

@@ -38,7 +38,7 @@ from manyturn.trainers.play.order.order_config import OrderConfig
 from manyturn.trainers.play.order.placement_config import PlacementConfig
 from manyturn.trainers.play.rollout.rollout_config import RolloutConfig
 from manyturn.trainers.play.tasks.curricula.uniform import UniformConfig
-from manyturn.trainers.play.tasks.pool import CURRICULA
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA
 from manyturn.trainers.recipe.logger import LOGGERS
 
 _WORKERS = OnlyWith("workers", may_wait=True)

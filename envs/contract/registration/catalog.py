@@ -14,7 +14,7 @@ def register_all() -> None:
     register("manyturn/Treasure-v0", "manyturn.envs.adventure.treasure:Treasure")
     register("manyturn/Cooking-v0", "manyturn.envs.adventure.cooking:Cooking")
     register("manyturn/Household-v0", "manyturn.envs.household.env:Household")
-    register("manyturn/Shop-v0", "manyturn.envs.shop.made.env:Shop")
+    register("manyturn/Shop-v0", "manyturn.envs.shop.generated.env:Shop")
     register("manyturn/WebShop-v0", "manyturn.envs.shop.env:WebShop")
     register("manyturn/ShopPages-v0", "manyturn.envs.shop.browser.pages_env:ShopPages")
     register("manyturn/MiniWoB-v0", "manyturn.envs.benchmarks.miniwob:MiniWoB")

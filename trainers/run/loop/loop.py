@@ -29,8 +29,8 @@ from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.stop_signal import Stopped, Stopping
 from manyturn.trainers.run.loop.checkpoint_writer import Saving
 from manyturn.trainers.run.loop.disk_space import check_room
-from manyturn.trainers.run.loop.held_out import conclude, figures
-from manyturn.trainers.run.loop.run_output import RunOutput
+from manyturn.trainers.run.loop.held_out_metrics import conclude, figures
+from manyturn.trainers.run.loop.metrics_logger import MetricsLogger
 from manyturn.trainers.run.loop.start import RunStart, start_of
 from manyturn.trainers.run.setup.run import Run, open_run
 from manyturn.trainers.run.step import exploration
@@ -77,7 +77,7 @@ async def train(
         folder = opened.enter_context(RunFolder(path, resume=resume))
         stopping = opened.enter_context(Stopping() if ranks is None else Stopping(RANKS_DRAIN_SECONDS))
         start = start_of(folder, config, steps, accept)
-        output = RunOutput(folder, start.config, report)
+        output = MetricsLogger(folder, start.config, report)
         async with AsyncExitStack() as stack:
             stack.callback(output.loggers.close)
             run = await stopping.run(stack.enter_async_context(open_run(start.config, output.tell, ranks)))
@@ -105,7 +105,7 @@ class _Session:
     folder: RunFolder
     saving: Saving
     stopping: Stopping
-    output: RunOutput
+    output: MetricsLogger
 
     async def train(self, start: RunStart) -> dict[str, Any]:
         """Everything from the warm-up to the summary."""
