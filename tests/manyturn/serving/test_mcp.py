@@ -70,7 +70,8 @@ def test_a_client_plays_the_episodes_of_the_environment_until_its_server_is_kill
                 await act(client, now["episode"], "look")
         assert server.returncode == -signal.SIGKILL
 
-    with tools.process(env, "mcp", "--workers", "1") as (url, server):
+    words = ("--workers", "1", "--split", "train", "--split", "test", "--held-out")
+    with tools.process(env, "mcp", *words) as (url, server):
         asyncio.run(play(url, server))
 
 
