@@ -1,4 +1,4 @@
-"""A process that draws tokens for a driver elsewhere, by ``manyturn sampler``; see ``samplers/messages.py``.
+"""A process that draws tokens for a driver elsewhere, by ``manyturn sampler``; see ``remote_samplers/messages.py``.
 
 The driver names the engine and describes the model, whose weights it sends. Nothing of a driver is kept for the next.
 """
@@ -13,8 +13,8 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from manyturn.agents.engine.engine import EngineError
-from manyturn.agents.engine.samplers.description import DescribedEngine
-from manyturn.agents.engine.samplers.messages import (
+from manyturn.agents.engine.remote_samplers.engine_description import DescribedEngine
+from manyturn.agents.engine.remote_samplers.messages import (
     LANGUAGE,
     PATH,
     draw_from_wire,
@@ -22,7 +22,7 @@ from manyturn.agents.engine.samplers.messages import (
     key_from_wire,
     reply_to_wire,
 )
-from manyturn.agents.engine.samplers.weight_channel import Receiver, shapes_of
+from manyturn.agents.engine.remote_samplers.weight_channel import Receiver, shapes_of
 from manyturn.agents.engine.weights import ModuleWeights
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.handle.messages import encode

@@ -100,7 +100,7 @@ ROOMS = {
         [{"text", "tokens"}, {"model"}, {"engine"}, {"play"}, {"records"}, {"evaluation"}, {"trajectories"}],
         18,
     ),
-    "trainers": ([{"credit"}, {"audit", "learn", "play"}, {"recipe"}, {"record"}, {"run"}], 12),
+    "trainers": ([{"credit"}, {"credit_audit", "learn", "play"}, {"recipe"}, {"record"}, {"run"}], 12),
     "trainers/credit": (
         [{"batch"}, {"groups"}, {"advantages", "audit", "modulations", "rewards"}],
         8,
@@ -111,14 +111,25 @@ ROOMS = {
     "envs": (
         [
             {"contract"},
-            {"hosting", "tools", "web", "classics", "household", "openenv", "packages", "pivot", "tasksets"},
+            {
+                "hosting",
+                "tools",
+                "web",
+                "adventure",
+                "classics",
+                "household",
+                "openenv",
+                "packages",
+                "pivot",
+                "tasksets",
+            },
             {"conformance", "software", "users", "shop"},
             {"benchmarks", "code", "desk", "harbor", "search", "talk"},
         ],
         42,
     ),
     "envs/contract": ([{"tasks"}, {"env", "options"}, {"registration", "wrappers"}], 7),
-    "envs/shop": ([{"search"}, {"catalogue"}, {"pages", "webshop"}, {"reward"}, {"browser", "made"}], 12),
+    "envs/shop": ([{"search"}, {"catalogue"}, {"pages", "webshop"}, {"reward"}, {"browser", "generated"}], 12),
     "envs/hosting": ([{"handle"}, {"local"}, {"remote"}], 3),
     "envs/software": ([{"source"}, {"testing"}, {"grading", "mutation"}, {"tasks", "workspace"}], 12),
     "manyturn": (

@@ -13,7 +13,7 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.env.roles import ONE_ROLE
 from manyturn.envs.contract.env.space import TextSpace
-from manyturn.envs.contract.env.turn import OUTCOME, Turn, checked_actions, checked_turn, wrong_return
+from manyturn.envs.contract.env.turn import OUTCOME, Turn, checked_actions, checked_measures, checked_turn, wrong_return
 from manyturn.envs.contract.keys import digest, generator
 from manyturn.envs.contract.tasks.task import SPLITS, Task
 
@@ -285,8 +285,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         if turn.terminated or truncated:
             self._live = False
             info["success"] = bool(turn.success)
-            if measures := self.measures():
-                info["measures"] = dict(measures)
+            if (measures := self.measures()) != {}:
+                info["measures"] = checked_measures(self, measures)
         self._describe(info)
         return text, float(sum(parts.values())), turn.terminated, truncated, info
 
@@ -305,6 +305,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         if len(self.roles) > 1:
             info["role"] = self.role()
         if notes := self.notes():
+            if not isinstance(notes, Mapping):
+                raise wrong_return(self, "notes", notes, "a dict of further entries of info")
             info.update(notes)
 
     def render(self) -> str:
@@ -319,6 +321,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         if state is None:
             head |= {"actions": self._actions, "check": digest(self.observation)}
         else:
+            if not isinstance(state, bytes | bytearray):
+                raise wrong_return(self, "save", state, "bytes, such as json.dumps(...).encode(), or None to replay")
             head |= {"turn": self.turn, "live": self._live, "text": self.observation}
             head |= {"state": base64.b64encode(state).decode()}
             rng = self.rng.bit_generator.state

@@ -1,7 +1,6 @@
 """Names of environments: ids in Gymnasium's registry, ``FILE.py:Class``, or a scheme's, such as ``openenv:URL``."""
 
 import ast
-import difflib
 import importlib.util
 import inspect
 import re
@@ -18,6 +17,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 from manyturn.envs.contract.env.error_location import OF_A_FILE
 from manyturn.envs.contract.env.turn import ContractError
 from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.plugins import load_plugins, package_of, where_else
 from manyturn.envs.contract.registration.sibling_modules import make_importable
 
@@ -94,7 +94,7 @@ def load_class(path: Path, name: str) -> type[gymnasium.Env]:
     cls = getattr(module, name, None)
     if not (isinstance(cls, type) and issubclass(cls, gymnasium.Env)):
         classes = _classes_of(module)
-        near = difflib.get_close_matches(name, classes, n=1)
+        near = near_names(name, classes, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise UnknownEnv(f"{path} has no environment {name!r}; it defines {', '.join(classes) or 'none'}{hint}")
     return cls
@@ -192,7 +192,7 @@ def unknown_env(name: str) -> UnknownEnv:
     words = {id: re.sub(r"-v\d+$", "", id.rpartition("/")[2]).lower() for id in ids}
     near = [id for id in ids if len(word) > 2 and word in words[id]]
     # By the words alone: versions are alike everywhere, and would make any two ids seem close.
-    close = difflib.get_close_matches(word, set(words.values()), n=3, cutoff=0.7)
+    close = near_names(word, set(words.values()), n=3, cutoff=0.7)
     near += [id for near_word in close for id in ids if words[id] == near_word and id not in near]
     hint = f"did you mean {', '.join(near[:5])}? manyturn envs" if near else "manyturn envs"
     return UnknownEnv(

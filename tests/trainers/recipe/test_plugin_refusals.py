@@ -10,7 +10,7 @@ import pytest
 
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
-from manyturn.trainers.play.tasks.pool import CURRICULA
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA
 
 pytestmark = pytest.mark.versions
 

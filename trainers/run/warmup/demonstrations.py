@@ -12,7 +12,7 @@ import numpy as np
 
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Ending, Episode
-from manyturn.agents.play.role_views import role_views
+from manyturn.agents.play.role_episodes import role_views
 from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import ON_PURPOSE
