@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from manyturn.envs.contract.input_file import regular_file
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.input_file import regular_file
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.software.source.libraries import library
 from manyturn.envs.software.source.library_sources import MEND, missing
