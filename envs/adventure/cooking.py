@@ -70,6 +70,8 @@ class Cooking(AdventureEnv[Kitchen]):
     level: CookingLevel
     parts = ("read", "take", "cut", "cook", "prepare")
 
+    harmless = (*AdventureEnv.harmless, "rewards", "rooms", "ingredients", "processing")
+
     def __init__(
         self,
         split: str = "train",

@@ -15,6 +15,7 @@ import manyturn as mt
 
 ENVS = Path(__file__).parents[2] / "envs"
 FAULTY = f"{ENVS / 'faulty.py'}:Faulty"
+ALL_SPLITS = ("--split", "train", "--split", "validation", "--split", "test", "--held-out")
 UNSCORABLE = f"{ENVS / 'broken.py'}:Unscorable"
 
 
