@@ -35,6 +35,7 @@ class AdventureEnv(TextEnv, Generic[W]):
     """Names of the parts that ``rewards="turns"`` adds: kinds of milestones."""
     world: W
     milestones: Sequence[Step]
+    harmless = (*TextEnv.harmless, "rewards")
 
     def __init__(
         self,

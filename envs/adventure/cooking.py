@@ -65,6 +65,7 @@ class Cooking(AdventureEnv[Kitchen]):
         "says: a wrong cut spoils it, and so does cooking it twice. Carry all ingredients to the kitchen, prepare the "
         "meal there and eat it."
     )
+    harmless = (*AdventureEnv.harmless, "rooms", "ingredients", "processing")
     levels: Mapping[str, CookingLevel] = LEVELS
     level: CookingLevel
     parts = ("read", "take", "cut", "cook", "prepare")

@@ -64,6 +64,7 @@ class Treasure(AdventureEnv[World]):
         "be opened after it is unlocked. A closed container does not show what it holds. The first text ends with your "
         "task."
     )
+    harmless = (*AdventureEnv.harmless, "rooms", "objects", "quest")
     levels: Mapping[str, TreasureLevel] = LEVELS
     level: TreasureLevel
     parts = ("visit", "unlock", "open", "take")
