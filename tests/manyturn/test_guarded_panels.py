@@ -110,7 +110,8 @@ def test_a_panel_without_arguments_keeps_its_text_and_its_hash():
 
 def test_every_argument_of_every_environment_has_a_verdict():
     """Refused, or harmless: a new argument that is neither fails here until somebody has decided."""
-    makers = {name: load_env_creator(spec_of(name).entry_point) for name in env_ids()}
+    entries = {name: spec_of(name).entry_point for name in env_ids()}
+    makers = {name: load_env_creator(entry) for name, entry in entries.items() if isinstance(entry, str)}
     ours = {name: maker for name, maker in makers.items() if maker.__module__.startswith("manyturn.")}
     assert len(ours) > 20  # what other tests register is not looked at
     for name, maker in ours.items():

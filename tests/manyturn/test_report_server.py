@@ -342,7 +342,7 @@ def test_only_the_server_chooses_a_number_that_no_seed_gives():
         for file in root.glob("manyturn/report/*.py")
         if re.search(r"^import secrets", file.read_text(), re.MULTILINE)
     ]
-    assert [file.name for file in users] == ["view.py"]
+    assert [file.name for file in users] == ["report_server.py"]
 
 
 def test_an_evaluation_is_shown_when_it_is_over(run, tmp_path):
