@@ -70,8 +70,6 @@ class Cooking(AdventureEnv[Kitchen]):
     level: CookingLevel
     parts = ("read", "take", "cut", "cook", "prepare")
 
-    harmless = (*AdventureEnv.harmless, "rewards", "rooms", "ingredients", "processing")
-
     def __init__(
         self,
         split: str = "train",

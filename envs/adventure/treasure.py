@@ -69,8 +69,6 @@ class Treasure(AdventureEnv[World]):
     level: TreasureLevel
     parts = ("visit", "unlock", "open", "take")
 
-    harmless = (*AdventureEnv.harmless, "rewards", "rooms", "objects", "quest")
-
     def __init__(
         self,
         split: str = "train",
