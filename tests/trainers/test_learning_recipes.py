@@ -114,7 +114,8 @@ def test_the_recipe_gains_on_the_policy_before_it_and_keeps_up_with_grpos(name, 
     run = base if name == "grpo" else learnt(config, warmed, tmp_path / "run", ("env",) if name in WORLDS else ())
     assert gain(run)["ci_low"] > GAIN, gain(run)
     if run != base:
-        assert ahead(run, base).mean > -LOST, (gain(run), gain(base))
+        if name not in WORLDS:  # another environment is not compared
+            assert ahead(run, base).mean > -LOST, (gain(run), gain(base))
         ours, theirs = (Trained.of(one, steps, []) for one, steps in ((run, config.steps), (base, FLOORS["steps"])))
         assert apart(ours, theirs) > ROUNDING, "it is GRPO by another name"
 
