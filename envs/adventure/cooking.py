@@ -183,7 +183,7 @@ def _problem(
 
 
 def _milestones(recipe: Sequence[Ingredient]) -> list[Step]:
-    """What must be done, in the order in which the expert does it."""
+    """Milestones of the meal, in the order in which the expert does it."""
     steps = [Step("read", COOKBOOK, ""), *(Step("take", line.thing, "") for line in recipe)]
     if any(line.cut for line in recipe):
         steps.append(Step("take", KNIFE, ""))

@@ -14,7 +14,7 @@ GONE = -2
 
 
 class House:
-    """What the parameters of a task say.
+    """The house that the parameters of a task describe.
 
     A barrier is a door, or the lid of a container; barriers are numbered doors first. Masks have a bit for each.
 

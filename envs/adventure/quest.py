@@ -112,7 +112,7 @@ class Quest:
 
 
 def milestones(steps: list[Step], start: int) -> list[Step]:
-    """What the steps bring about, each thing once: rooms seen, locks and lids opened, things taken and put."""
+    """Milestones that the steps reach, each once: rooms seen, locks and lids opened, things taken and put."""
     first: dict[tuple[str, int], Step] = {("visit", start): Step("visit", start, "")}
     for step in steps:
         first.setdefault((step.part, step.subject), step)

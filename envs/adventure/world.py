@@ -90,7 +90,7 @@ class World:
         return places
 
     def memory(self) -> tuple[int, ...]:
-        """What the agent has seen so far, as far as it matters for what to do next."""
+        """The part of what the agent has seen that matters for its next move."""
         return self.visited, self.shown
 
     # ---- commands that exist here ---------------------------------------------------------------------------

@@ -97,7 +97,7 @@ def gain(run: Path) -> dict[str, float]:
     return json.loads((run / "summary.json").read_text())["difference"]
 
 
-# Seen to lose success in this world at the settings of their papers, with GRPO's learning rate.
+# Seen to lose success in this world at GRPO's learning rate; nobody has looked into it yet.
 LOSING = {"riskpo", "w-reinforce"}
 
 
