@@ -25,7 +25,7 @@ from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.contract.options.refusals import refuse_idle, refuse_unfit
 from manyturn.envs.contract.options.registry import Named
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
-from manyturn.envs.contract.turn_reward import WRAPPERS
+from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS
 from manyturn.envs.hosting.local.resource_use import WorkerLimits
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig
 from manyturn.trainers.credit.config import CreditConfig

@@ -19,6 +19,7 @@ from manyturn.envs.contract.env.turn import ContractError
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.plugins import load_plugins, package_of, where_else
+from manyturn.envs.contract.python_syntax import parse
 from manyturn.envs.contract.registration.sibling_modules import make_importable
 
 # What a name may begin with in place of an id -> what makes the environment from the rest of the name.
@@ -110,7 +111,7 @@ def _classes_written_in(path: Path) -> list[str]:
     """Names of the classes of a file that extend another one; the file is read and not run."""
     if not path.is_file():
         raise UnknownEnv(f"no file {path}: name an environment as FILE.py:Class, or by its id")
-    return [one.name for one in ast.parse(path.read_bytes(), path).body if isinstance(one, ast.ClassDef) and one.bases]
+    return [one.name for one in parse(path.read_bytes(), str(path)).body if isinstance(one, ast.ClassDef) and one.bases]
 
 
 def env_ids() -> list[str]:

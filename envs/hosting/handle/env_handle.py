@@ -21,7 +21,7 @@ from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup, OutsideLost, make
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, ListsTasks, Task
-from manyturn.envs.contract.turn_reward import WrapperMismatch, plain_wrappers, wrap
+from manyturn.envs.contract.wrappers.turn_reward import WrapperMismatch, plain_wrappers, wrap
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.gymnasium_adapter import GymnasiumAdapter, offered
 from manyturn.envs.hosting.handle.gymnasium_info import step_refusal
@@ -119,7 +119,7 @@ class EnvHandle:
     Args:
         name: id or ``FILE.py:Class``.
         kwargs: passed to the constructor.
-        wrappers: turn-level rewards, as ``manyturn.envs.contract.turn_reward.wrap`` takes them.
+        wrappers: turn-level rewards, as ``manyturn.envs.contract.wrappers.turn_reward.wrap`` takes them.
 
     Attributes:
         foreign: what makes an environment that is no ``TextEnv`` speak like one; None around a ``TextEnv``.

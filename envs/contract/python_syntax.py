@@ -10,7 +10,13 @@ from threading import Lock
 _ONE_AT_A_TIME = Lock()
 
 
-def parse(source: str | bytes) -> ast.Module:
+def parse(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
     """``ast.parse``. Raises SyntaxError, ValueError, RecursionError and MemoryError, as that does."""
     with _ONE_AT_A_TIME:
-        return ast.parse(source)
+        return ast.parse(source, filename)
+
+
+def parse_expression(source: str) -> ast.expr:
+    """The tree of one expression. Raises as ``parse`` does."""
+    with _ONE_AT_A_TIME:
+        return ast.parse(source, mode="eval").body
