@@ -51,3 +51,14 @@ def test_a_predicted_duration_is_compared_with_the_run(tmp_path):
     [row] = result(tmp_path, "duration", *few)["rows"]
     assert row["steps"] == 2 and row["minutes"] > 0
     assert {plan["planned_minutes"] > 0 for plan in row["by_first_steps"].values()} == {True}
+
+
+def test_a_driver_plays_right_while_a_host_gets_hostile_messages(tmp_path):
+    figures = result(tmp_path, "hostile_host", "--toy")
+    assert figures["joins"] >= 1 and figures["episodes"] == figures["right"] == 4 * figures["joins"]
+    endings = figures["endings"]
+    assert len(endings) == 11 and {sum(counts.values()) for counts in endings.values()} == {2}
+    assert {name for counts in endings.values() for name in counts} <= {
+        *("refused: env", "refused: world", "refused: busy", "hung up", "left half-sent"),
+    }
+    assert figures["host_mb"] < 1000 and figures["below_mb"] < 5000 and figures["ended_with"] == 143
