@@ -156,7 +156,8 @@ def _gain(row: Mapping[str, Any], luck: Mapping[str, Any]) -> float:
 
 
 def _p(row: Mapping[str, Any], luck: Mapping[str, Any]) -> float:
-    return sign_flip_p(*_pairs(row, luck))
+    one, other = _pairs(row, luck)
+    return sign_flip_p(one, other)
 
 
 def _ends(interval: Interval) -> list[float | None]:

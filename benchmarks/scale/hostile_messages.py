@@ -9,6 +9,7 @@ by a sentence, hung up on, or cut off by this client, which leaves what is half-
 import argparse
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import tempfile
@@ -47,12 +48,12 @@ class Attacker:
         self.port, self.fifo = int(port), folder / "fifo"
         os.mkfifo(self.fifo)
         self.world = InlineSeats(MAZE).world()
-        self._left = deque[Any]()
+        self._left, self._drivers = deque[Any](), itertools.count()
 
-    def hello(self, number: int, env: str = MAZE, **args: Any) -> bytes:
+    def hello(self, env: str = MAZE, **args: Any) -> bytes:
         """A first message that is well formed."""
-        message = {"env": env, "args": args, "wrappers": [], "world": self.world, "driver": f"hostile {number}"}
-        return encode(message)
+        driver = f"hostile {next(self._drivers)}"  # one that comes back under a name ends what it had
+        return encode({"env": env, "args": args, "wrappers": [], "world": self.world, "driver": driver})
 
     @contextlib.asynccontextmanager
     async def socket(self):
@@ -89,12 +90,23 @@ class Attacker:
         writer.close()
         return "hung up"
 
-    def keep(self, connection: Any) -> None:
-        """Keep a connection open until so many others have come."""
-        self._left.append(connection)
+    def keep(self, connection: Any, sending: "asyncio.Task[None] | None" = None) -> None:
+        """Keep a connection open, and what still sends on it, until so many others have come."""
+        self._left.append((connection, sending))
         if len(self._left) > _OPEN:
-            oldest = self._left.popleft()
-            (oldest.transport.abort if hasattr(oldest, "transport") else oldest.close)()
+            self.drop()
+
+    def drop(self) -> None:
+        """End the oldest of these connections."""
+        connection, sending = self._left.popleft()
+        if sending is not None:
+            sending.cancel()
+        (connection.transport.abort if sending is not None else connection.close)()
+
+    def close(self) -> None:
+        """End all of them."""
+        while self._left:
+            self.drop()
 
 
 async def _ending(socket: ClientConnection) -> str:
@@ -122,7 +134,7 @@ async def paths(attacker: Attacker, number: int) -> str:
         ("manyturn/AppWorld-v0", {"python": place}),
         (f"{place}:World", {}),
     )[number % 5]
-    return await attacker.said(attacker.hello(number, env, **args))
+    return await attacker.said(attacker.hello(env, **args))
 
 
 async def pipes(attacker: Attacker, number: int) -> str:
@@ -130,14 +142,14 @@ async def pipes(attacker: Attacker, number: int) -> str:
     place = str(attacker.fifo)
     user = {"kind": "replay", "file": place}
     if number % 2:
-        return await attacker.said(attacker.hello(number, "manyturn/Talk-Booking-v0", user=user))
-    return await attacker.said(attacker.hello(number, "manyturn/Search-v0", corpus=place, questions=place))
+        return await attacker.said(attacker.hello("manyturn/Talk-Booking-v0", user=user))
+    return await attacker.said(attacker.hello("manyturn/Search-v0", corpus=place, questions=place))
 
 
 async def devices(attacker: Attacker, number: int) -> str:
     """Arguments that name a device without an end."""
     place = ("/dev/zero", "/dev/urandom", "/dev/full")[number % 3]
-    return await attacker.said(attacker.hello(number, "manyturn/Search-v0", corpus=place, questions=place))
+    return await attacker.said(attacker.hello("manyturn/Search-v0", corpus=place, questions=place))
 
 
 async def layers(attacker: Attacker, number: int) -> str:
@@ -149,7 +161,7 @@ async def layers(attacker: Attacker, number: int) -> str:
         ("manyturn/Desk-v0", {"users": 10**9}),
         (MAZE, {"difficulty": "x" * 5_000_000}),
     )[number % 5]
-    return await attacker.said(attacker.hello(number, env, **args))
+    return await attacker.said(attacker.hello(env, **args))
 
 
 async def half_sent(attacker: Attacker, number: int) -> str:
@@ -168,9 +180,8 @@ async def half_sent(attacker: Attacker, number: int) -> str:
         await asyncio.Event().wait()
 
     sending = asyncio.create_task(socket.send(pieces()))
-    sending.add_done_callback(lambda task: task.cancelled() or task.exception())
     await asyncio.wait_for(began.wait(), 20)
-    attacker.keep(socket)
+    attacker.keep(socket, sending)
     return "left half-sent"
 
 
@@ -183,16 +194,14 @@ async def garbage(attacker: Attacker, number: int) -> str:
 async def binary(attacker: Attacker, number: int) -> str:
     """Messages of random bytes, after a good beginning and without one."""
     data = generator("binary", number).bytes(100_000)
-    return await attacker.said(*((attacker.hello(number),) if number % 2 else ()), data)
+    return await attacker.said(*((attacker.hello(),) if number % 2 else ()), data)
 
 
 async def deep(attacker: Attacker, number: int) -> str:
     """JSON of 100,000 levels, and numbers of as many digits."""
     nested = b'{"driver": ' + (b"[", b'{"a":')[number % 2] * 100_000 + b"\n"
     digits = b'{"driver": "d", "args": ' + b"9" * 100_000 + b"}\n"
-    return await attacker.said(
-        *((attacker.hello(number),) if number % 3 == 0 else ()), (nested, digits)[number % 4 // 2]
-    )
+    return await attacker.said(*((attacker.hello(),) if number % 3 == 0 else ()), (nested, digits)[number % 4 // 2])
 
 
 async def nonsense(attacker: Attacker, number: int) -> str:
@@ -204,7 +213,7 @@ async def nonsense(attacker: Attacker, number: int) -> str:
         {"op": "ping"},
         {"id": 1, "op": "reset", "episode": 1, "task": None, "seed": "y"},
     )[number % 5]
-    return await attacker.said(attacker.hello(number), encode(message), b"{\n")
+    return await attacker.said(attacker.hello(), encode(message), b"{\n")
 
 
 async def headers(attacker: Attacker, number: int) -> str:
@@ -254,6 +263,7 @@ async def attack(url: str, count: int) -> dict[str, dict[str, int]]:
         async with asyncio.TaskGroup() as group:
             for number in range(count):
                 group.create_task(one(number))
+        attacker.close()
     return {kind: dict(counts) for kind, counts in endings.items()}
 
 
