@@ -48,7 +48,7 @@ def worlds(folder: Path) -> list[World]:
     sets = ("leg_counting", "gcd", "course_schedule", "circuit_logic", "aiw")
     return [
         *own,
-        World("Software easy", "manyturn/Software-v0", {"difficulty": "easy", "max_turns": 4}, slow=True),
+        World("Software easy", "manyturn/Software-v0", {"difficulty": "easy", "max_turns": 10}, slow=True),
         *(World(f"TextArena {name}", f"textarena:{name}", {}) for name in games),
         *(World(f"reasoning-gym {name}", f"reasoning-gym:{name}", {}) for name in sets),
         World("Harbor folder", f"harbor:{harbor_folder(folder)}", {"max_turns": 4}, slow=True),
