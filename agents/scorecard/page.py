@@ -8,7 +8,7 @@ from manyturn.agents.evaluation.statistics import Interval
 from manyturn.agents.scorecard.contamination import OVERLAPS, RUN_WORDS
 from manyturn.agents.scorecard.scorecard import Scorecard
 from manyturn.agents.scorecard.verdicts import PAID_FROM, Rates
-from manyturn.envs.conformance.solving import MARGIN
+from manyturn.envs.conformance.solvability_checks import MARGIN
 
 
 def page(card: Scorecard) -> str:

@@ -10,7 +10,7 @@ import gymnasium
 from manyturn.agents.scorecard.contamination import overlap, texts_of
 from manyturn.agents.scorecard.probe_play import played
 from manyturn.agents.scorecard.verdicts import Rates, Thresholds, rates
-from manyturn.envs.contract.registration.class_names import env_name
+from manyturn.envs.contract.registration.env_name import env_name
 from manyturn.envs.hosting.handle.env_handle import EnvError
 from manyturn.envs.hosting.handle.handshake import hello_of
 from manyturn.envs.hosting.local.one_shot import OneShot, OneShotLost

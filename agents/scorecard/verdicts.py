@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from manyturn.agents.evaluation.statistics import Interval, holm, mean_interval, sign_flip_p
-from manyturn.envs.conformance.solving import MARGIN
+from manyturn.envs.conformance.solvability_checks import MARGIN
 
 Verdict = Literal["paid", "paid in part", "not paid", "not judged", "reference"]
 EXPERT, RANDOM = "expert", "random"

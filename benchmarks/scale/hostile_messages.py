@@ -22,7 +22,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.hosting.handle.messages import decode, encode
 from manyturn.envs.hosting.local.seats import InlineSeats
 
