@@ -15,7 +15,7 @@ import os
 import tempfile
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from manyturn.envs.hosting.local.seats import InlineSeats
 
 MAZE = "manyturn/Maze-v0"
 _MOST_SECONDS = 60.0  # that a message waits for its end
-_BUSY_SECONDS, _PAUSE_SECONDS = 30.0, 0.2  # for which a busy server is asked again, and the time between two attempts
+_BUSY_SECONDS, _PAUSE_SECONDS = 10.0, 0.2  # for which a busy server is asked again, and the time between two attempts
 _OPEN = 64  # connections that are left half-sent
 _AT_ONCE = 6
 
@@ -65,15 +65,14 @@ class Attacker:
     async def said(self, *messages: bytes | str) -> str:
         """How the server takes messages, one after the other: ``refused: KIND`` or ``hung up``.
 
-        A server that works for another driver is asked again for a while, since only then it reads on.
+        A server that works for another driver is asked again for a while, since only then it reads on. Where several
+        messages are sent, the first is a good beginning, and its answer is waited for.
         """
         ending, stop = "", time.monotonic() + _BUSY_SECONDS
         while not ending or (ending == "refused: busy" and time.monotonic() < stop):
             await asyncio.sleep(_PAUSE_SECONDS if ending else 0)
             async with self.socket() as socket:
-                for message in messages:
-                    await socket.send(message)
-                ending = await _ending(socket)
+                ending = await _last_words(socket, messages)
         return ending
 
     async def raw(self, data: bytes, *, leave: bool) -> str:
@@ -109,14 +108,26 @@ class Attacker:
             self.drop()
 
 
-async def _ending(socket: ClientConnection) -> str:
+async def _last_words(socket: ClientConnection, messages: Sequence[bytes | str]) -> str:
+    *beginning, last = messages
     try:
-        while True:
-            frame = await socket.recv()
-            if isinstance(frame, bytes) and "refused" in decode(frame):
-                return f"refused: {decode(frame)['refused']}"
+        for message in beginning:
+            await socket.send(message)
+            if refusal := await _refusal(socket):
+                return refusal
+        await socket.send(last)
+        while not (refusal := await _refusal(socket)):
+            pass
     except WebSocketException:
         return "hung up"
+    return refusal
+
+
+async def _refusal(socket: ClientConnection) -> str:
+    """The refusal in the next answer; empty if it is none."""
+    frame = await socket.recv()
+    word = decode(frame).get("refused") if isinstance(frame, bytes) else None
+    return f"refused: {word}" if word else ""
 
 
 async def sizes(attacker: Attacker, number: int) -> str:
