@@ -5,18 +5,21 @@
 
 ``manyturn host`` runs as a user starts it, and a process sends it hostile messages (``hostile_messages.py``). The
 driver joins, plays four mazes by the expert, leaves, and joins again, until the last message is over, so that others
-can come between. Each of its episodes is compared with the same one without a host. ``answer_s`` is the slowest answer
-to a turn. ``join_s`` is the longest time until it was let in, during which the host may work on hostile messages.
-``quiet_`` figures are of the same driver before the first of them. ``host_mb`` is the host's peak, ``below_mb`` that of
-the processes below it, looked at four times a second.
+can come between. Each of its episodes is compared with the same one without a host. ``turn_s`` is the slowest answer
+to a turn, ``reset_s`` that to a beginning, for which the host starts a worker. ``join_s`` is the longest time until it
+was let in: one driver plays at a time, and each hostile one that is well formed takes its turn. ``quiet_`` figures are
+of the same driver before the first of them. ``host_mb`` is the host's peak, ``below_mb`` that of the processes below
+it, looked at four times a second. ``load`` is the machine's over five minutes, with all others on it.
 """
 
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +42,7 @@ class Driver:
 
     def __init__(self) -> None:
         self.joins = self.episodes = self.right = 0
-        self.answers = list[float]()
-        self.join_seconds = list[float]()
+        self.turns, self.resets, self.joined = list[float](), list[float](), list[float]()
 
     async def play(self, url: str) -> None:
         """Join, play some episodes side by side, compare them, leave."""
@@ -48,7 +50,7 @@ class Driver:
         seats = HostedSeats(MAZE, None, (), _EPISODES, Hosts([url], wait=_PATIENCE))
         tasks = [seats.tasks("train")[self.joins * _EPISODES + number] for number in range(_EPISODES)]
         async with seats:
-            self.join_seconds.append(time.perf_counter() - began)
+            self.joined.append(time.perf_counter() - began)
             played = await asyncio.gather(*(self._episode(seats, task) for task in tasks))
         async with InlineSeats(MAZE, None, (), _EPISODES) as here:
             expected = await asyncio.gather(*(Driver()._episode(here, task) for task in tasks))
@@ -58,18 +60,19 @@ class Driver:
     async def _episode(self, seats: Seats, task: Task) -> list[tuple[str, float, bool | None]]:
         turns = list[tuple[str, float, bool | None]]()
         async with seats.take() as seat:
-            answer = await self._timed(seat.reset(task, seed=0))
+            answer = await _timed(seat.reset(task, seed=0), self.resets)
             while not answer.ended:
-                action = await self._timed(seat.expert())
-                answer = await self._timed(seat.step(action))
+                action = await _timed(seat.expert(), self.turns)
+                answer = await _timed(seat.step(action), self.turns)
                 turns.append((answer.observation, answer.reward, answer.success))
         return turns
 
-    async def _timed(self, question: Any) -> Any:
-        began = time.perf_counter()
-        answer = await question
-        self.answers.append(time.perf_counter() - began)
-        return answer
+
+async def _timed(question: Awaitable[Any], seconds: list[float]) -> Any:
+    began = time.perf_counter()
+    answer = await question
+    seconds.append(time.perf_counter() - began)
+    return answer
 
 
 async def measured(url: str, process: int, count: int) -> dict[str, Any]:
@@ -97,15 +100,17 @@ async def measured(url: str, process: int, count: int) -> dict[str, Any]:
     return {
         "messages": count,
         "endings": json.loads(output.splitlines()[-1]),
-        **{"joins": driver.joins, "episodes": driver.episodes, "right": driver.right, "answers": len(driver.answers)},
-        **{"answer_s": _rounded(max(driver.answers)), "quiet_answer_s": _rounded(max(quiet.answers))},
-        **{"join_s": _rounded(max(driver.join_seconds)), "quiet_join_s": _rounded(max(quiet.join_seconds))},
+        **{"joins": driver.joins, "episodes": driver.episodes, "right": driver.right, "turns": len(driver.turns)},
+        **_slowest(driver),
+        **{f"quiet_{name}": seconds for name, seconds in _slowest(quiet).items()},
+        "load": round(os.getloadavg()[1], 1),
         **{"host_mb": round(peak_mb(process)), "below_mb": below},
     }
 
 
-def _rounded(seconds: float) -> float:
-    return float(f"{seconds:.3g}")
+def _slowest(driver: Driver) -> dict[str, float]:
+    kinds = {"turn_s": driver.turns, "reset_s": driver.resets, "join_s": driver.joined}
+    return {name: float(f"{max(seconds):.3g}") for name, seconds in kinds.items()}
 
 
 def main() -> None:
