@@ -95,4 +95,6 @@ class Brittle(Honest):
     """Breaks on a word."""
 
     def respond(self, action):
-        return super().respond({"done": None}.get(action, action).strip())
+        if action == "done":
+            raise OSError("the scorer is away")
+        return super().respond(action)
