@@ -2,24 +2,33 @@
 
 from manyturn.envs.adventure.nouns import indefinite, listing
 from manyturn.envs.laboratory.catalogue import ANIMALS, WATERED, category_of
-from manyturn.envs.laboratory.plan import CARRIED, DEVICES, FIXED, GONE, PARTS, Operation
+from manyturn.envs.laboratory.plan import CARRIED, DEVICES, FIXED, GONE, PARTS, SITUATIONS, Operation
 from manyturn.envs.laboratory.substances import PRODUCTS, SUBSTANCES
 from manyturn.envs.laboratory.world import World
 
-REFUSAL = "You cannot do that."
 WAITS = {"wait one minute": 1, "wait ten minutes": 10}
 Offers = dict[str, Operation]
 
 
-def act(world: World, command: str) -> tuple[str, bool]:
-    """Take one command: the answer, and whether the command exists here. A minute passes, or those waited for."""
-    command = command.strip()
-    operation = commands(world)[0].get(command)
-    if operation is None:
-        return _reason(world, command), False
-    text = operation[0](world, operation[1], operation[2])
-    events = world.pass_time(WAITS.get(command, 1))
-    return " ".join([text, *events]), True
+def operation_of(world: World, command: str) -> Operation | None:
+    """The operation of a command; None if the command does not exist here."""
+    return commands(world)[0].get(command.strip())
+
+
+def perform(world: World, operation: Operation) -> str:
+    """Take one command: the answer. A minute passes, or those waited for."""
+    act, first, second = operation
+    text = act(world, first, second)
+    events = world.pass_time(first if act is _wait else 1)
+    return " ".join([text, *events]) if events else text
+
+
+def refusal(world: World, command: str) -> str:
+    """The answer to a command that does not exist here; it says why, where a closed door is the reason."""
+    name = command.strip().removeprefix("go to ")
+    if name != command.strip() and name in world.plan.exits[world.room]:
+        return f"The door to the {name} is closed."
+    return "You cannot do that."
 
 
 def commands(world: World) -> tuple[Offers, list[str]]:
@@ -35,14 +44,15 @@ def commands(world: World) -> tuple[Offers, list[str]]:
             _offer_thing(world, thing, offers)
         for offer in (_offer_places, _offer_vessels, _offer_measurements, _offer_circuits):
             offer(world, visible, offers)
+        if len(world.plan.commands) >= SITUATIONS:
+            world.plan.commands.clear()
         entry = world.plan.commands[key] = offers, sorted(offers)
     return entry
 
 
-def focus_of(world: World, command: str) -> int:
-    """The thing that a command focuses on for the first time; -1 for other commands."""
-    operation = commands(world)[0].get(command.strip())
-    return operation[1] if operation and operation[0] is _focus and operation[1] not in world.focused else -1
+def focus_of(world: World, operation: Operation) -> int:
+    """The thing that an operation focuses on for the first time; -1 for other operations."""
+    return operation[1] if operation[0] is _focus and operation[1] not in world.focused else -1
 
 
 def accepts(world: World, holder: int, thing: int) -> bool:
@@ -237,7 +247,7 @@ def _mix(world: World, vessel: int, _: int) -> str:
     first, *others = world.contents(vessel)
     names = listing(world.name(thing) for thing in (first, *others))
     ingredients = {name for thing in (first, *others) for name in world.ingredients(thing)}
-    world.blends[first] = tuple(sorted(ingredients))
+    world.blend(first, tuple(sorted(ingredients)))
     for thing in others:
         world.places[thing] = GONE
         world.blends.pop(thing, None)
@@ -304,11 +314,3 @@ def _look_at(world: World, thing: int, _: int) -> str:
             return f"This is {world.noun(thing)}. You can read it."
         case _:
             return f"This is {world.noun(thing)}."
-
-
-def _reason(world: World, command: str) -> str:
-    """A refusal that says why, where a closed door is the reason."""
-    name = command.removeprefix("go to ")
-    if name != command and name in world.plan.exits[world.room]:
-        return f"The door to the {name} is closed."
-    return REFUSAL

@@ -12,7 +12,7 @@ import numpy as np
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.tasks.task import SPLITS, Task
-from manyturn.envs.laboratory.commands import act, commands, focus_of
+from manyturn.envs.laboratory.commands import commands, focus_of, operation_of, perform, refusal
 from manyturn.envs.laboratory.expert import next_command
 from manyturn.envs.laboratory.goals import KINDS, PART_NAMES, Goal
 from manyturn.envs.laboratory.plan import Plan
@@ -115,11 +115,12 @@ class Laboratory(TextEnv):
 
     def respond(self, action: str) -> Turn:
         world, goal = self.world, self.goal
-        focus = focus_of(world, action)
+        operation = operation_of(world, action)
+        if operation is None:
+            return self.invalid(refusal(world, action))
+        focus = focus_of(world, operation)
         is_wrong = focus >= 0 and not goal.accepts(world, focus)
-        text, understood = act(world, action)
-        if not understood:
-            return self.invalid(text)
+        text = perform(world, operation)
         if is_wrong:
             return self.fail(f"{text} That is wrong. The experiment has failed.")
         parts = self._parts()
@@ -133,7 +134,7 @@ class Laboratory(TextEnv):
         return commands(self.world)[1].copy()
 
     def anchor(self) -> Hashable:
-        return (self.task.id, json.dumps(self.world.save()))
+        return (self.task.id, self._reached, self.world.save())
 
     def progress(self) -> float:
         return math.fsum(weight for _, weight in self.goal.subgoals[: self._reached])

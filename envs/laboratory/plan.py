@@ -25,6 +25,8 @@ DEVICES = {
 FIXED = ("surface", "box", "cabinet", "device", "pot")
 PARTS = ("battery", "bulb", "item")
 """Sorts of things that can be joined to a circuit."""
+SITUATIONS = 400
+"""Situations of a task that are remembered, so that long studies of one task do not fill the memory."""
 Operation = tuple[Callable[..., str], int, int]
 
 
@@ -68,7 +70,7 @@ class Plan:
         self.substances = tuple(self.of_sort("substance"))
         self.growing = tuple(self.of_sort("growing"))
         self.commands: dict[Any, tuple[dict[str, Operation], list[str]]] = {}
-        """Commands of a situation, shared by the episodes of a task: what has been computed once."""
+        """Commands of a situation, shared by the episodes of a task; at most ``SITUATIONS``."""
         self.views: dict[Any, str] = {}
         """Descriptions of rooms, likewise."""
 

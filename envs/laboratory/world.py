@@ -4,7 +4,7 @@ from typing import Any
 
 from manyturn.envs.adventure.nouns import indefinite, listing
 from manyturn.envs.laboratory.catalogue import LIVES, stage_of, with_article
-from manyturn.envs.laboratory.plan import CARRIED, FIXED, GONE, Plan
+from manyturn.envs.laboratory.plan import CARRIED, FIXED, GONE, SITUATIONS, Plan
 from manyturn.envs.laboratory.substances import AMBIENT, HEATED, ROOM_DEGREES, after, form_of, state_of
 
 Link = tuple[int, int]
@@ -20,6 +20,7 @@ class World:
         doors, opened, on: masks of open doors, open lids and devices that are on.
         links: pairs of parts that are connected, each in order.
         blends: substance -> its ingredients, if it is a mixture.
+        forms: substance or growing thing -> its name as it is now.
         focused: what the agent has focused on, in order.
         readings: substance -> degrees at its last measurement.
         tested: mask of the things that were part of a closed circuit in which all others conduct.
@@ -37,28 +38,35 @@ class World:
         self.focused: list[int] = []
         self.readings: dict[int, int] = {}
         self.tested = self.visited = self.shown = self.looked = 0
+        self.forms = {thing: self._form(thing) for thing in (*plan.substances, *plan.growing)}
         self.notice()
 
     # ---- state ----------------------------------------------------------------------------------------------
 
     def key(self) -> tuple[Any, ...]:
         """The situation as far as commands and descriptions depend on it."""
-        forms = [self.name(thing) for thing in (*self.plan.substances, *self.plan.growing)]
-        return (self.room, self.doors, self.opened, self.on, self.links, *self.places, *forms)
+        return (self.room, self.doors, self.opened, self.on, self.links, *self.places, *self.forms.values())
 
-    def save(self) -> list[Any]:
-        """The state as plain values."""
-        now = [self.room, self.doors, self.opened, self.on, self.tested, self.visited, self.shown, self.looked]
-        records = [list(self.blends.items()), self.focused, list(self.readings.items())]
-        return [now, self.places, self.amounts, self.links, *records]
+    def save(self) -> tuple[Any, ...]:
+        """The state as plain values that can be a key."""
+        now = (self.room, self.doors, self.opened, self.on, self.tested, self.visited, self.shown, self.looked)
+        records = (tuple(self.blends.items()), tuple(self.focused), tuple(self.readings.items()))
+        return (now, tuple(self.places), tuple(self.amounts), self.links, *records)
 
     def load(self, data: list[Any]) -> None:
-        """Inverse of ``save`` in the same laboratory."""
-        now, self.places, self.amounts, links, blends, self.focused, readings = data
+        """Inverse of ``save`` in the same laboratory, also where JSON has made lists of tuples."""
+        now, places, amounts, links, blends, focused, readings = data
         self.room, self.doors, self.opened, self.on, self.tested, self.visited, self.shown, self.looked = now
+        self.places, self.amounts, self.focused = list(places), list(amounts), list(focused)
         self.links = tuple((a, b) for a, b in links)
         self.blends = {thing: tuple(names) for thing, names in blends}
         self.readings = dict(readings)
+        self.forms = {thing: self._form(thing) for thing in self.forms}
+
+    def blend(self, thing: int, ingredients: tuple[str, ...]) -> None:
+        """Make a substance a mixture."""
+        self.blends[thing] = ingredients
+        self.forms[thing] = self._form(thing)
 
     def ingredients(self, thing: int) -> tuple[str, ...]:
         """Substances that a substance was mixed from; only itself if it was not."""
@@ -131,18 +139,20 @@ class World:
         """Let time pass; sentences about changes."""
         plan, events = self.plan, list[tuple[int, str]]()
         for thing in plan.substances:
-            if self.places[thing] != GONE:
-                before, name = self.state(thing), self.name(thing)
-                target, share = self._surroundings(thing)
+            target, share = self._surroundings(thing)
+            if self.amounts[thing] != target and self.places[thing] != GONE:
+                before = self.state(thing)
                 self.amounts[thing] = after(self.amounts[thing], target, share, minutes)
                 if (now := self.state(thing)) != before and thing not in self.blends:
                     verb = ("freezes", "melts", "boils")[now] if now > before else ("freezes", "condenses")[now]
-                    events.append((thing, f"The {name} {verb}."))
+                    events.append((thing, f"The {self.forms[thing]} {verb}."))
+                    self.forms[thing] = self._form(thing)
         for thing in plan.growing:
-            before, name = self.stage(thing), self.name(thing)
+            before = self.stage(thing)
             self._grow(thing, minutes)
             if self.stage(thing) != before:
-                events.append((thing, f"The {name} has become {indefinite(self.name(thing))}."))
+                text, self.forms[thing] = f"The {self.forms[thing]} has become", self._form(thing)
+                events.append((thing, f"{text} {indefinite(self.forms[thing])}."))
         if not events:
             return []
         visible = set(self.visible())
@@ -194,14 +204,13 @@ class World:
 
     def name(self, thing: int) -> str:
         """Name of a thing as it is now."""
-        plan, name = self.plan, self.plan.names[thing]
-        match plan.sorts[thing]:
-            case "substance":
-                return form_of(self.ingredients(thing), self.amounts[thing])
-            case "growing":
-                return LIVES[name].stages[self.stage(thing)]
-            case _:
-                return name
+        return self.forms.get(thing) or self.plan.names[thing]
+
+    def _form(self, thing: int) -> str:
+        """Name of a substance or a growing thing, by its temperature or age."""
+        if self.plan.sorts[thing] == "substance":
+            return form_of(self.ingredients(thing), self.amounts[thing])
+        return LIVES[self.plan.names[thing]].stages[self.stage(thing)]
 
     def noun(self, thing: int) -> str:
         """A thing with its article, its state and its contents."""
@@ -230,6 +239,8 @@ class World:
         key = self.key()
         view = self.plan.views.get(key)
         if view is None:
+            if len(self.plan.views) >= SITUATIONS:
+                self.plan.views.clear()
             view = self.plan.views[key] = " ".join(self._sentences())
         return view
 
