@@ -10,7 +10,7 @@ from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.tasks.task import SPLITS, Task
 from manyturn.envs.laboratory.apparatus import APPARATUS
 from manyturn.envs.laboratory.laboratory import Laboratory
-from manyturn.envs.laboratory.plan import CARRIED, FIXED
+from manyturn.envs.laboratory.plan import FIXED
 
 pytestmark = pytest.mark.versions
 
@@ -168,6 +168,25 @@ def test_ten_thousand_tasks_are_ten_thousand_problems_and_quickly_made(level):
     began = time.process_time()
     contents = {tasks[number].content for number in range(10_000)}
     assert len(contents) == 10_000 and (time.process_time() - began) / 10_000 < 0.005
+
+
+def test_memory_of_training_buys_nothing_on_the_unseen_split():
+    table: dict[tuple[str, str], str] = {}
+    for number in range(150):
+        env = begun("tiny", number)
+        while not ended([env.step(table.setdefault((env.goal.text, env.observation), env.expert()))]):
+            pass
+    solved = {"train": 0, "test_unseen": 0}
+    for split in solved:
+        for number in range(60):
+            env, rng = begun("tiny", number, split), generator("memory", split, number)
+            while True:
+                listed = env.admissible()
+                record = env.step(table.get((env.goal.text, env.observation)) or listed[int(rng.integers(len(listed)))])
+                if ended([record]):
+                    break
+            solved[split] += record[4]["success"]
+    assert solved["train"] > 30 and solved["test_unseen"] <= 3
 
 
 @pytest.mark.parametrize("kind", KINDS)
