@@ -15,7 +15,7 @@ _OBJECTS = ("candle", "coin", "comb", "cork", "die", "feather", "glove", "marble
 _LIMITS = (-10, 0, 10, 30, 40, 50, 70)
 _AIMS = [
     (name, aim)
-    for name, substance in SUBSTANCES.items()
+    for name in SUBSTANCES
     for aim in AIMS
     if state_of(name, ROOM_DEGREES) == AIMS[aim][0] and any(suits(aim, name, heat) for heat, _ in DEVICES.values())
 ]
@@ -46,7 +46,7 @@ class Stock:
         return self.rooms + len(self.lines) - 1
 
     def store(self, sort: str, name: str, value: int = 0) -> int:
-        """A thing on a table, in a cabinet or on a floor."""
+        """A thing on a table or in a cabinet."""
         return self.add(sort, name, self.draws.pick(self.shelves), value)
 
     def somewhere(self, sort: str, name: str, value: int = 0) -> int:

@@ -8,9 +8,10 @@ from collections import deque
 from collections.abc import Callable
 
 from manyturn.envs.laboratory.commands import WAITS, accepts, put_command
-from manyturn.envs.laboratory.goals import Change, Conductivity, Find, Goal, Grow, Lifespan, Mix, Sorting, Thermometer
+from manyturn.envs.laboratory.goals import Change, Find, Goal, Grow, Lifespan, Mix
 from manyturn.envs.laboratory.plan import CARRIED
-from manyturn.envs.laboratory.substances import AIMS, suits
+from manyturn.envs.laboratory.sorting import Conductivity, Sorting, Thermometer
+from manyturn.envs.laboratory.substances import suits
 from manyturn.envs.laboratory.world import World
 
 Command = str | None
@@ -45,7 +46,7 @@ def _change(world: World, goal: Change) -> Command:
         for device in world.plan.of_sort("device")
         if world.looked >> device & 1 and suits(goal.aim, goal.words[0], world.plan.degrees(device))
     ]
-    if world.state(target) == AIMS[goal.aim][1]:
+    if world.state(target) == goal.after:
         return _WAIT
     if not suited:
         return _look_at_one(world, [d for d in world.plan.of_sort("device") if not world.looked >> d & 1])

@@ -1,13 +1,14 @@
 """Kinds of tasks: text, ordered sub-goals with weights, the objects to focus on, and what makes a goal impossible."""
 
 import abc
-from typing import ClassVar
 
 from manyturn.envs.adventure.nouns import indefinite
 from manyturn.envs.laboratory.catalogue import ANIMALS, CROPS, LIVES, category_of
 from manyturn.envs.laboratory.plan import CARRIED, GONE, Plan
 from manyturn.envs.laboratory.substances import AIMS, PRODUCTS, SUBSTANCES, suits
 from manyturn.envs.laboratory.world import World
+
+_COUNTS = {3: "three", 4: "four"}
 
 
 class Goal(abc.ABC):
@@ -50,7 +51,8 @@ class Change(Goal):
         super().__init__(plan)
         name, self.aim = self.words
         self.target = plan.index[name]
-        self.text = f"Your task is to {self.aim} the {_start_form(name, self.aim)}. First focus on it."
+        before, self.after = AIMS[self.aim]
+        self.text = f"Your task is to {self.aim} the {SUBSTANCES[name].forms[before]}. First focus on it."
 
     def accepts(self, world: World, thing: int) -> bool:
         return thing == self.target
@@ -58,7 +60,7 @@ class Change(Goal):
     def holds(self, world: World, name: str) -> bool:
         if name == "focus":
             return self.target in world.focused
-        reached = world.state(self.target) == AIMS[self.aim][1]
+        reached = world.state(self.target) == self.after
         vessel = world.holder(self.target)
         device = world.holder(vessel) if vessel >= 0 else -1
         if name == "state" or reached or device < 0 or self.plan.sorts[device] != "device":
@@ -108,7 +110,7 @@ class Lifespan(Goal):
         self.order = sorted(animals, key=lambda thing: ANIMALS[plan.names[thing]])
         self.subgoals = tuple((f"focus{number + 1}", 1 / len(animals)) for number in range(len(animals)))
         self.text = (
-            f"There are {COUNTS[len(animals)]} animals in the laboratory. Your task is to focus on each of them, in "
+            f"There are {_COUNTS[len(animals)]} animals in the laboratory. Your task is to focus on each of them, in "
             "the order of their life spans: first on the one with the shortest life, last on the one with the longest."
         )
 
@@ -117,111 +119,6 @@ class Lifespan(Goal):
 
     def holds(self, world: World, name: str) -> bool:
         return len(world.focused) >= int(name.removeprefix("focus"))
-
-
-class Sorting(Goal):
-    """Base of goals that end with the right one of two boxes."""
-
-    text: str
-    check: ClassVar[str]
-
-    def boxes(self, yes: str, no: str) -> None:
-        """Name the boxes of the two answers."""
-        self.yes, self.no = self.plan.index[yes], self.plan.index[no]
-        self.where = self.plan.rooms[self.plan.places[self.yes]]
-
-    @abc.abstractmethod
-    def moved(self, world: World) -> int:
-        """The thing that belongs into a box."""
-
-    @abc.abstractmethod
-    def answer(self, world: World) -> bool | None:
-        """The answer that the agent has seen; None before that."""
-
-    def box(self, world: World) -> int:
-        """The box that the answer names; -1 before there is one."""
-        answer = self.answer(world)
-        return -1 if answer is None else self.yes if answer else self.no
-
-    def has_failed(self, world: World) -> bool:
-        holder = world.holder(self.moved(world))
-        return holder in (self.yes, self.no) and holder != self.box(world)
-
-
-class Conductivity(Sorting):
-    """Find out if a thing conducts electricity and put it into the box that says so."""
-
-    subgoals = (("focus", 0.1), ("test", 0.5), ("place", 0.4))
-
-    def __init__(self, plan: Plan):
-        super().__init__(plan)
-        name, yes, no = self.words
-        self.target = plan.index[name]
-        self.boxes(yes, no)
-        self.text = (
-            f"Your task is to find out if the {name} conducts electricity. Focus on it. Then connect the battery, the "
-            f"light bulb and the {name} in a circle. If the bulb lights up, put the {name} in the {yes}, otherwise in "
-            f"the {no}. Both boxes are in the {self.where}."
-        )
-
-    def moved(self, world: World) -> int:
-        return self.target
-
-    def answer(self, world: World) -> bool | None:
-        return bool(self.plan.values[self.target]) if world.tested >> self.target & 1 else None
-
-    def accepts(self, world: World, thing: int) -> bool:
-        return thing == self.target
-
-    def holds(self, world: World, name: str) -> bool:
-        match name:
-            case "focus":
-                return self.target in world.focused
-            case "test":
-                return bool(world.tested >> self.target & 1)
-            case _:
-                return world.holder(self.target) == self.box(world) >= 0
-
-
-class Thermometer(Sorting):
-    """Measure a temperature and put the vessel into the box that says if it is above a limit."""
-
-    subgoals = (("focus", 0.1), ("take", 0.1), ("measure", 0.4), ("place", 0.4))
-
-    def __init__(self, plan: Plan):
-        super().__init__(plan)
-        name, limit, yes, no = self.words
-        self.target, self.limit = plan.index[name], int(limit)
-        self.meter = plan.of_sort("thermometer")[0]
-        self.boxes(yes, no)
-        self.text = (
-            f"Your task is to measure the temperature of the {name}. Focus on it first. If your last measurement is "
-            f"above {limit} degrees, put its vessel in the {yes}, otherwise in the {no}. Both boxes are in the "
-            f"{self.where}."
-        )
-
-    def moved(self, world: World) -> int:
-        return max(world.holder(self.target), 0)
-
-    def answer(self, world: World) -> bool | None:
-        return world.readings[self.target] > self.limit if self.target in world.readings else None
-
-    def accepts(self, world: World, thing: int) -> bool:
-        return thing == self.target
-
-    def holds(self, world: World, name: str) -> bool:
-        match name:
-            case "focus":
-                return self.target in world.focused
-            case "take":
-                return world.places[self.meter] == CARRIED or self.target in world.readings
-            case "measure":
-                return self.target in world.readings
-            case _:
-                return world.holder(self.moved(world)) == self.box(world) >= 0
-
-    def has_failed(self, world: World) -> bool:
-        return self.target in world.blends or world.places[self.target] == GONE or super().has_failed(world)
 
 
 class Mix(Goal):
@@ -313,21 +210,3 @@ class Grow(Goal):
         dry = vessel < 0 or self.water in world.blends or len(world.contents(vessel)) > 1
         lacking = LIVES[self.words[0]].ages[-1] - world.amounts[self.target] - world.amounts[self.home]
         return dry and lacking > 0
-
-
-KINDS: dict[str, type[Goal]] = {
-    "change": Change,
-    "find": Find,
-    "lifespan": Lifespan,
-    "conductivity": Conductivity,
-    "thermometer": Thermometer,
-    "mix": Mix,
-    "grow": Grow,
-}
-COUNTS = {3: "three", 4: "four", 5: "five"}
-PART_NAMES = ("focus", "place", "switch", "state", "take", "test", "measure", "read", "pour", "mix", "water", "grow")
-"""Names of the sub-goals, as parts of the reward."""
-
-
-def _start_form(name: str, aim: str) -> str:
-    return SUBSTANCES[name].forms[AIMS[aim][0]]

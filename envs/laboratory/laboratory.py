@@ -14,12 +14,24 @@ from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.tasks.task import SPLITS, Task
 from manyturn.envs.laboratory.commands import commands, focus_of, operation_of, perform, refusal
 from manyturn.envs.laboratory.expert import next_command
-from manyturn.envs.laboratory.goals import KINDS, PART_NAMES, Goal
+from manyturn.envs.laboratory.goals import Change, Find, Goal, Grow, Lifespan, Mix
 from manyturn.envs.laboratory.plan import Plan
+from manyturn.envs.laboratory.sorting import Conductivity, Thermometer
 from manyturn.envs.laboratory.tasks import LEVELS, LaboratoryLevel, LaboratoryTasks
 from manyturn.envs.laboratory.world import World
 
 REWARDS = ("outcome", "turns")
+KINDS: dict[str, type[Goal]] = {
+    "change": Change,
+    "find": Find,
+    "lifespan": Lifespan,
+    "conductivity": Conductivity,
+    "thermometer": Thermometer,
+    "mix": Mix,
+    "grow": Grow,
+}
+PART_NAMES = ("focus", "place", "switch", "state", "take", "test", "measure", "read", "pour", "mix", "water", "grow")
+"""Names of the sub-goals, as parts of the reward."""
 
 
 class Laboratory(TextEnv):
