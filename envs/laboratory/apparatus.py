@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from manyturn.envs.adventure.layout import is_unseen, sample
-from manyturn.envs.adventure.nouns import COLOURS
+from manyturn.envs.adventure.object_names import COLOURS
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.laboratory.catalogue import ANIMALS, BIRDS, CATEGORIES, CROPS, MATERIALS, SHAPES
 from manyturn.envs.laboratory.plan import DEVICES

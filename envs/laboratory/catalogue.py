@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from manyturn.envs.adventure.nouns import indefinite
+from manyturn.envs.adventure.object_names import indefinite
 
 ANIMALS = {
     "mouse": 2, "hamster": 3, "crab": 4, "snail": 5, "guinea pig": 6, "lizard": 7, "frog": 8, "rabbit": 9,

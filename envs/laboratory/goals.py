@@ -2,7 +2,7 @@
 
 import abc
 
-from manyturn.envs.adventure.nouns import indefinite
+from manyturn.envs.adventure.object_names import indefinite
 from manyturn.envs.laboratory.catalogue import ANIMALS, CROPS, LIVES, category_of
 from manyturn.envs.laboratory.plan import CARRIED, GONE, Plan
 from manyturn.envs.laboratory.substances import AIMS, PRODUCTS, SUBSTANCES, suits

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from manyturn.envs.adventure.nouns import listing
+from manyturn.envs.adventure.object_names import listing
 
 SOLID, LIQUID, GAS = range(3)
 ROOM_DEGREES = 20

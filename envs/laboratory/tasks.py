@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyturn.envs.adventure.layout import is_unseen, sample
-from manyturn.envs.adventure.nouns import COLOURS, MATERIALS, SUPPORTS
+from manyturn.envs.adventure.object_names import COLOURS, MATERIALS, SUPPORTS
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, params_of_split
 from manyturn.envs.laboratory.apparatus import APPARATUS, Stock

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from manyturn.envs.adventure.nouns import indefinite, listing
+from manyturn.envs.adventure.object_names import indefinite, listing
 from manyturn.envs.laboratory.catalogue import LIVES, stage_of, with_article
 from manyturn.envs.laboratory.plan import CARRIED, FIXED, GONE, SITUATIONS, Plan
 from manyturn.envs.laboratory.substances import AMBIENT, HEATED, ROOM_DEGREES, after, form_of, state_of

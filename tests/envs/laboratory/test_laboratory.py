@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import SPLITS, Task
 from manyturn.envs.laboratory.apparatus import APPARATUS
 from manyturn.envs.laboratory.laboratory import Laboratory
