@@ -117,8 +117,8 @@ def after(degrees: int, target: int, share: int, minutes: int) -> int:
         gap = target - degrees
         if not gap:
             break
-        degrees += -(-gap // share) if gap > 0 else -(gap // -share)
-        degrees = min(degrees, target) if gap > 0 else max(degrees, target)
+        step = -(-abs(gap) // share)
+        degrees += step if gap > 0 else -step
     return degrees
 
 

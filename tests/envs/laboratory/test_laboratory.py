@@ -265,6 +265,16 @@ def test_a_device_that_is_too_hot_does_not_melt_but_boil():
     assert boiled > 3
 
 
+def test_warm_and_cold_things_take_the_temperature_of_the_room():
+    for number in range(20):
+        env = begun("tiny", number, kind="thermometer", max_turns=60)
+        until(env, "measure")
+        vessel = env.world.name(env.world.holder(env.goal.target))  # type: ignore[attr-defined]
+        for command in (f"take {vessel}", *["wait ten minutes"] * 12):
+            env.step(command)
+        assert env.step(env.expert())[0].startswith("The thermometer reads 20 degrees.")
+
+
 def test_the_light_decides_the_box_and_nothing_else_does():
     lights = set()
     for number in range(40):
