@@ -62,7 +62,7 @@ class Attacker:
         async with connect(place, proxy=None, max_size=None, close_timeout=0.2, compression=None) as socket:
             yield socket
 
-    async def said(self, *messages: bytes | str) -> str:
+    async def ending_of(self, *messages: bytes | str) -> str:
         """How the server takes messages, one after the other: ``refused: KIND`` or ``hung up``.
 
         A server that works for another driver is asked again for a while, since only then it reads on. Where several
@@ -132,7 +132,7 @@ async def _refusal(socket: ClientConnection) -> str:
 
 async def sizes(attacker: Attacker, number: int) -> str:
     """One message of 1 to 300 MB."""
-    return await attacker.said(b"x" * (2**20 * (1, 9, 40, 300)[number % 4]))
+    return await attacker.ending_of(b"x" * (2**20 * (1, 9, 40, 300)[number % 4]))
 
 
 async def paths(attacker: Attacker, number: int) -> str:
@@ -145,7 +145,7 @@ async def paths(attacker: Attacker, number: int) -> str:
         ("manyturn/AppWorld-v0", {"python": place}),
         (f"{place}:World", {}),
     )[number % 5]
-    return await attacker.said(attacker.hello(env, **args))
+    return await attacker.ending_of(attacker.hello(env, **args))
 
 
 async def pipes(attacker: Attacker, number: int) -> str:
@@ -153,14 +153,14 @@ async def pipes(attacker: Attacker, number: int) -> str:
     place = str(attacker.fifo)
     user = {"kind": "replay", "file": place}
     if number % 2:
-        return await attacker.said(attacker.hello("manyturn/Talk-Booking-v0", user=user))
-    return await attacker.said(attacker.hello("manyturn/Search-v0", corpus=place, questions=place))
+        return await attacker.ending_of(attacker.hello("manyturn/Talk-Booking-v0", user=user))
+    return await attacker.ending_of(attacker.hello("manyturn/Search-v0", corpus=place, questions=place))
 
 
 async def devices(attacker: Attacker, number: int) -> str:
     """Arguments that name a device without an end."""
     place = ("/dev/zero", "/dev/urandom", "/dev/full")[number % 3]
-    return await attacker.said(attacker.hello("manyturn/Search-v0", corpus=place, questions=place))
+    return await attacker.ending_of(attacker.hello("manyturn/Search-v0", corpus=place, questions=place))
 
 
 async def layers(attacker: Attacker, number: int) -> str:
@@ -172,7 +172,7 @@ async def layers(attacker: Attacker, number: int) -> str:
         ("manyturn/Desk-v0", {"users": 10**9}),
         (MAZE, {"difficulty": "x" * 5_000_000}),
     )[number % 5]
-    return await attacker.said(attacker.hello(env, **args))
+    return await attacker.ending_of(attacker.hello(env, **args))
 
 
 async def half_sent(attacker: Attacker, number: int) -> str:
@@ -205,14 +205,16 @@ async def garbage(attacker: Attacker, number: int) -> str:
 async def binary(attacker: Attacker, number: int) -> str:
     """Messages of random bytes, after a good beginning and without one."""
     data = generator("binary", number).bytes(100_000)
-    return await attacker.said(*((attacker.hello(),) if number % 2 else ()), data)
+    return await attacker.ending_of(*((attacker.hello(),) if number % 2 else ()), data)
 
 
 async def deep(attacker: Attacker, number: int) -> str:
     """JSON of 100,000 levels, and numbers of as many digits."""
     nested = b'{"driver": ' + (b"[", b'{"a":')[number % 2] * 100_000 + b"\n"
     digits = b'{"driver": "d", "args": ' + b"9" * 100_000 + b"}\n"
-    return await attacker.said(*((attacker.hello(),) if number % 3 == 0 else ()), (nested, digits)[number % 4 // 2])
+    return await attacker.ending_of(
+        *((attacker.hello(),) if number % 3 == 0 else ()), (nested, digits)[number % 4 // 2]
+    )
 
 
 async def nonsense(attacker: Attacker, number: int) -> str:
@@ -224,7 +226,7 @@ async def nonsense(attacker: Attacker, number: int) -> str:
         {"op": "ping"},
         {"id": 1, "op": "reset", "episode": 1, "task": None, "seed": "y"},
     )[number % 5]
-    return await attacker.said(attacker.hello(), encode(message), b"{\n")
+    return await attacker.ending_of(attacker.hello(), encode(message), b"{\n")
 
 
 async def headers(attacker: Attacker, number: int) -> str:
