@@ -3,10 +3,11 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manyturn.audit.methods import methods_of
+from manyturn.audit.methods import methods_of, methods_with_options
 from manyturn.audit.page import audit_page
 from manyturn.audit.plots import plots
 from manyturn.audit.policy import audited_policy
@@ -73,6 +74,8 @@ def credit_audit(
     if not played.tasks:
         raise ValueError("no task was finished in the time: raise --seconds")
     audit = CreditAudit.of(about, config, played, chosen, kinds)
+    if not methods:
+        audit = replace(audit, skipped={**audit.skipped, **methods_with_options()})
     if folder is not None:
         write_audit(audit, folder)
     return audit
