@@ -43,8 +43,8 @@ class Continuation(NamedTuple):
 
 
 Replay = Callable[[int, int, int], float]
-"""Takes the values of a ``Continuation``; plays on with the policy and returns the sum of rewards from there on, those of
-the repeated turns left out."""
+"""Takes the values of a ``Continuation``; plays on with the policy and returns the sum of rewards from there on, which
+those of repeated turns are no part of."""
 ReplayMany = Callable[[Sequence[Continuation]], Sequence[float]]
 """Takes all continuations of a group's states, so that an engine can draw them together; returns a sum for each."""
 

@@ -16,6 +16,12 @@ from manyturn.trainers.credit_audit.audit_passes import Audited
 from manyturn.trainers.credit_audit.config import AuditConfig
 from manyturn.trainers.credit_audit.scoring_sample import ORACLE, audited_tasks
 
+_FIXES = {
+    "steps": "Raise --steps",
+    "seconds": "Raise --seconds, or leave it out,",
+    "most": "Lower --reliability, or audit a policy whose turns matter more,",
+    "passes": "Lower --reliability, or audit a policy whose turns matter more,",
+}
 FORGETS = 0.1  # share of the spread of values from which an anchor is said to forget what decides
 RECURS = 0.3  # share of turns with a companion below which an anchor is said not to come back
 
@@ -110,8 +116,8 @@ class CreditAudit:
             )
         elif self.truth.reliability < self.config.reliability:
             lines.append(
-                f"The truth's reliability is {self.truth.reliability:.2f}, below {self.config.reliability:g}: "
-                f"continuations ended by {self.played.ended}. Raise --steps before ranking by this table."
+                f"The truth's reliability is {self.truth.reliability:.3f}, below {self.config.reliability:g}: "
+                f"continuations ended by {self.played.ended}. {_FIXES[self.played.ended]} before ranking by this table."
             )
         for score in self.anchors:
             if score.shared < RECURS:

@@ -6,6 +6,7 @@ import re
 import pytest
 
 import manyturn as mt
+from manyturn.credit import ConfigError
 
 MAZE = ("credit-audit", "manyturn/Maze-v0", "--policy", "expert:0.5", "--tasks", 4, "--group", 6)
 
@@ -54,6 +55,10 @@ def test_workers_and_interruptions_change_no_bit(command, tmp_path):
 def test_steps_are_a_budget_and_the_table_says_what_it_is_worth(command):
     ended = command(*MAZE, "--methods", "grpo", "--steps", 1, "--reliability", 0.99)
     assert ended.code == 0 and "below 0.99" in ended.out and "--steps" in ended.out
+    audits = [mt.credit_audit("manyturn/Maze-v0", "expert:0.5", methods=["turn_gae"], steps=n) for n in (3000, 40000)]
+    assert audits[1].played.steps <= 40000 and audits[0].played.ended == audits[1].played.ended == "steps"
+    least = [len(start.returns) for task in audits[0].played.tasks for start in task.starts]
+    assert set(least) == {4}, "a budget below the least that is played is not exceeded by more"
 
 
 def test_credit_is_what_a_learner_would_take_from_a_turn():
@@ -84,12 +89,19 @@ def test_branches_tell_a_method_more_of_the_situations_on_their_way():
         (("--anchors", "clok"), "clock"),
         (("--policy", "expert:half"), "expert:0.5"),
         (("--policy", "openai:gpt"), "FILE.py:FUNCTION"),
-        (("--tasks", 1), "tasks"),
+        (("--tasks", 1), "tasks = 1: give at least 2 (--tasks)"),
+        (("--chance", "seen"), "as_played"),
+        (("--policy", "expertt"), "expert?"),
     ],
 )
 def test_what_cannot_be_audited_is_refused_with_what_can(command, words, fix):
     ended = command("credit-audit", "manyturn/Maze-v0", *words)
     assert ended.code == 2 and fix in ended.err
+
+
+def test_a_misspelt_argument_of_the_function_is_named():
+    with pytest.raises(ConfigError, match="'methods'"):
+        mt.credit_audit("manyturn/Maze-v0", method=["grpo"])
 
 
 def test_another_audit_in_the_folder_is_left_alone(command, tmp_path):
@@ -98,6 +110,8 @@ def test_another_audit_in_the_folder_is_left_alone(command, tmp_path):
     ended = command(*MAZE, "--methods", "grpo", "--seed", 1, "--out", tmp_path / "audit")
     assert ended.code == 2 and "--out" in ended.err
     assert (tmp_path / "audit/summary.json").read_text() == before
+    ended = command(*MAZE, "--methods", "grpo", "turn_gae", "--out", tmp_path / "audit")
+    assert ended.code == 2 and "turn_gae" in ended.err and "--out" in ended.err
 
 
 def test_a_trained_model_is_continued_from_the_middle_of_its_episodes(command, tiny_run, tmp_path):

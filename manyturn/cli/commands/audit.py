@@ -69,7 +69,8 @@ def credit_audit(
     reliability
         Continuations are added until so much of the variance of the estimated effects is true. Default: 0.8.
     steps
-        Steps that continuations may take, all together. Default: 2000000.
+        Steps that continuations may take, all together; four of every situation, and two for a critic, are played in
+        any case. Default: 2000000.
     seconds
         Seconds after which no further task is begun; the result then depends on the machine.
     critic
