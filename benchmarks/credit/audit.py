@@ -226,9 +226,9 @@ def _truths(worlds: Mapping[str, Any]) -> str:
         "turns",
         "continuations",
         "reliability",
-        "certain",
-        "carrying 90 %",
-        "branches",
+        "turns with a certain effect",
+        "turns with 90 % of the effect",
+        "branches per episode",
         "s",
     )
     lines = []
