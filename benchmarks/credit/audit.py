@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import mean
 from typing import Any, NamedTuple
 
 from benchmarks.kit.provenance import RESULTS, origin, write
@@ -185,26 +186,31 @@ def _skipped(worlds: Mapping[str, Any]) -> str:
 
 
 def draw(result: Mapping[str, Any], figure: str, path: Path) -> None:
-    """A panel for each world: the figure of each method on its interval, light where true values are given to it."""
+    """A panel for each world and a row for each method: the figure on its interval, light where the truth is given."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    worlds = result["worlds"]
-    sheet, panels = pyplot.subplots(2, -(-len(worlds) // 2), figsize=(17, 15), layout="constrained", sharex=True)
-    for panel, (name, world) in zip(panels.flat, worlds.items(), strict=False):
-        rows = [one for one in world["methods"] if one["anchor"] == "environment" and one["same_as"] is None]
-        rows = sorted((one for one in rows if one[figure]["mean"] is not None), key=lambda one: one[figure]["mean"])
-        for place, one in enumerate(rows):
-            colour = "#93b4e8" if one["oracle"] else "#1d4ed8"
-            panel.plot([one[figure]["low"], one[figure]["high"]], [place, place], color=colour)
-            panel.plot(one[figure]["mean"], place, "o", color=colour, markersize=4)
+    rows: dict[str, dict[str, Any]] = {}
+    for world, audit in result["worlds"].items():
+        for one in audit["methods"]:
+            if one["anchor"] == "environment" and one["same_as"] is None and one[figure]["mean"] is not None:
+                rows.setdefault(one["method"], {})[world] = one
+    means = {method: mean(one[figure]["mean"] for one in by_world.values()) for method, by_world in rows.items()}
+    order = sorted(rows, key=means.__getitem__)
+    sheet, panels = pyplot.subplots(1, len(result["worlds"]), figsize=(18, 9), layout="constrained", sharey=True)
+    for panel, world in zip(panels, result["worlds"], strict=True):
         panel.axvline(0, color="silver", linewidth=1, zorder=0)
-        panel.set_yticks(range(len(rows)), [one["method"] for one in rows], fontsize=6)
-        panel.set_title(name, fontsize=10)
+        for place, method in enumerate(order):
+            if (one := rows[method].get(world)) is not None:
+                colour = "#93b4e8" if one["oracle"] else "#1d4ed8"
+                panel.plot([one[figure]["low"], one[figure]["high"]], [place, place], color=colour)
+                panel.plot(one[figure]["mean"], place, "o", color=colour, markersize=4)
+        panel.set_yticks(range(len(order)), order, fontsize=8)
+        panel.set_title(world, fontsize=10)
     sheet.supxlabel(f"{_TITLES[figure]}; light: given the truth")
-    sheet.savefig(path, dpi=80)
+    sheet.savefig(path, dpi=70)
     pyplot.close(sheet)
 
 
