@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from benchmarks.kit.provenance import RESULTS, origin, write
+from benchmarks.kit.provenance import RESULTS, origin, refuse, write
 from benchmarks.kit.table import table
 from manyturn.audit.audit import credit_audit
 from manyturn.audit.methods import every_method, method_of, methods_with_options
@@ -116,6 +116,16 @@ def measured_worlds(out: Path) -> dict[str, Any]:
     result = json.loads(out.read_text(encoding="utf-8"))
     made = {name: result[name] for name in ("commit", "date")}
     return {name: {**made, **world} for name, world in result["worlds"].items()}
+
+
+def take(other: Path, out: Path) -> None:
+    """Put the worlds that another result has newly measured into a result; each keeps its commit and date."""
+    result, more = (json.loads(path.read_text(encoding="utf-8")) for path in (out, other))
+    refuse(out, more["commit"])
+    new = {name: world for name, world in measured_worlds(other).items() if world["commit"] == more["commit"]}
+    worlds = {**measured_worlds(out), **new}
+    ordered = {world: worlds[world] for world in WORLDS if world in worlds}
+    out.write_text(json.dumps({**result, "worlds": ordered}, indent=1) + "\n", encoding="utf-8")
 
 
 def figures(audit: CreditAudit) -> dict[str, Any]:
@@ -259,6 +269,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--draw", action="store_true")
+    parser.add_argument("--take", type=Path, help="a result of this script for other worlds, to put into --out")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
     if args.page:
@@ -267,6 +278,9 @@ def main() -> None:
     if args.draw:
         for figure, picture in PICTURES.items():
             draw(json.loads(args.out.read_text(encoding="utf-8")), figure, args.out.with_name(picture))
+        return
+    if args.take:
+        take(args.take, args.out)
         return
     about = origin(args.out, ("numpy", "scipy"))
     worlds = measured_worlds(args.out)
