@@ -34,7 +34,9 @@ def print_outcome(summary: Mapping[str, Any], console: Console) -> None:
     console.print(table)
     if (warmup := summary.get("warmup", {})).get("updates"):
         cost = f", {warmup['cpu_seconds'] / 60:.1f} CPU minutes" if "cpu_seconds" in warmup else ""
-        say(f"before: after imitating {warmup['demonstrations']:,} demonstrations{cost}, before the first step", console)
+        say(
+            f"before: after imitating {warmup['demonstrations']:,} demonstrations{cost}, before the first step", console
+        )
     if (learned := summary.get("learned_steps")) is not None and learned < summary["steps"]:
         say(f"learned in {learned} of {summary['steps']} steps", console)
     for line in env_change_lines(summary.get("env_changes", ())):

@@ -133,6 +133,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "warmup.from_run": Unchanged(why="of the weights of the run that it names"),
     "warmup.trajectories": Unchanged(why="of what the file that it names holds, and has its own tests"),
     "warmup.episodes": Matters(12, LEARNT),
+    "warmup.labels": Matters("expert", LEARNT),
+    "warmup.policy_share": Matters(1.0, {**LEARNT, "warmup.labels": "expert", "warmup.episodes": "stream"}),
     "warmup.noise": Matters(0.0, LEARNT),
     "warmup.invalid": Matters(0.3, LEARNT),
     "warmup.batch": Matters(4, LEARNT),
@@ -141,6 +143,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "warmup.until_success": Matters(1.0, {**LEARNT, "warmup.max_updates": 12}),
     "warmup.must_succeed": Unchanged(why="of whether a run stops"),
     "warmup.observed": Matters(0.5, LEARNT),
+    "warmup.plateau": Matters(1, {**LEARNT, "warmup.until_success": 1.0, "warmup.check_every": 1}),
     "warmup.check_every": Matters(3, LEARNT),
     "warmup.check_episodes": Matters(12, {**LEARNT, "warmup.max_updates": 24, "warmup.until_success": 0.3}, first=1),
     # Rollouts.

@@ -115,7 +115,8 @@ class WarmupConfig(Options):
     """What a token of the environment's text weighs, where one that is said weighs 1. A model that begins from nothing
     learns to copy from what it sees long before the few words that it says would teach it."""
     plateau: Annotated[int | None, _EPISODES, _HERE] = Field(default=None, ge=1)
-    """Measurements in a row without a higher success after which the warm-up ends; unset: it goes on."""
+    """Measurements in a row without a higher success after which the warm-up ends, once there is a success; unset: it
+    goes on."""
     check_every: Annotated[int, _EPISODES, _HERE] = Field(default=50, ge=1)
     """Updates between two measurements of success."""
     check_episodes: Annotated[int, _EPISODES, _HERE] = Field(default=64, ge=1)

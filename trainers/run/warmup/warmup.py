@@ -117,9 +117,11 @@ async def warm_up(run: Run, output: WarmupOutput, progress: WarmupProgress) -> t
 
 
 def _at_plateau(history: Sequence[Measurement], measurements: int | None) -> bool:
-    """True if the success was highest at least so many measurements ago."""
+    """True if there was a success, which was highest at least so many measurements ago."""
     successes = [measurement.metrics.get("success") or 0.0 for measurement in history[1:]]  # after the first update's
-    return measurements is not None and len(successes) - 1 - successes.index(max(successes)) >= measurements
+    if measurements is None or not any(successes):
+        return False
+    return len(successes) - 1 - successes.index(max(successes)) >= measurements
 
 
 class _Warming:

@@ -219,14 +219,15 @@ def test_an_update_that_is_to_stop_ends_after_its_micro_batch_and_changes_nothin
 
 
 @pytest.mark.deep
-def test_a_warm_up_goes_on_from_its_last_measurement_to_the_same_bits(tmp_path):
+@pytest.mark.parametrize("drawn", [{"episodes": 24}, {"episodes": "stream", "labels": "expert", "policy_share": 0.5}])
+def test_a_warm_up_goes_on_from_its_last_measurement_to_the_same_bits(tmp_path, drawn):
     calm, killed = tmp_path / "calm", tmp_path / "killed"
 
     def copy_at_the_second_measurement(line):
         if line["phase"] == "warmup" and line["updates"] == 24:  # 12 updates are on disk, 24 are not yet saved
             shutil.copytree(calm, killed)
 
-    warmup = {"episodes": 24, "must_succeed": False, "until_success": 1.0, "batch": 4, "check_every": 12}
+    warmup = {**drawn, "must_succeed": False, "until_success": 1.0, "batch": 4, "check_every": 12}
     config = short_run(warmup={**warmup, "max_updates": 36, "check_episodes": 4}, steps=2)
     asyncio.run(train(config, calm, report=copy_at_the_second_measurement))
     assert not (killed / "summary.json").exists()
