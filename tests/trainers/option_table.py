@@ -90,6 +90,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "model=pretrained.dtype": Matters("bfloat16", {"learner.lora_rank": 4}),
     "model=pretrained.head_dtype": Matters("float32", {"learner.lora_rank": 4, "model.dtype": "bfloat16"}),
     "model=pretrained.gguf_file": Unchanged(why="of the file that the weights are in"),
+    "model=tiny-*": Unchanged(why="of a size that the options of tiny give too"),
     "model=tiny": Matters(TINY),
     "model=tiny.width": Matters(8, LEARNT),
     "model=tiny.layers": Matters(2, LEARNT),
