@@ -46,7 +46,7 @@ def test_a_number_never_seen_is_spelt_in_digits_that_were_seen():
 def test_a_model_has_the_size_that_its_name_says(name, millions, maze_texts):
     model = MODELS.apply(MODELS.parse(name), ModelContext(CPU, texts=maze_texts)).model
     layers = sum(weights.numel() for weights in model.model.layers.parameters())
-    assert layers / 1e6 == pytest.approx(millions, rel=0.01)
+    assert layers / 1e6 == pytest.approx(millions, rel=0.02)
 
 
 def test_the_vocabulary_does_not_depend_on_the_order_of_texts(maze_texts):
