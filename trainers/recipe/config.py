@@ -134,7 +134,7 @@ class WarmupConfig(Options):
 
     def policy_share_at(self, update: int) -> float:
         """The share of turns at which the policy acts in demonstrations for an update, counted from 1."""
-        return self.policy_share * min(1.0, (update - 1) / self.max_updates)
+        return self.policy_share * update / self.max_updates
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         return self._refuse_labels(env) or self._refuse_stream() or self._refuse_trajectories(run)

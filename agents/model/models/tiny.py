@@ -63,7 +63,7 @@ class SizedModel(DecoderModel):
 class Tiny100kModel(SizedModel):
     """A decoder of 0.1 million parameters besides its words, for levels of a few words."""
 
-    name: Literal["tiny-0.1m"] = "tiny-0.1m"
+    name: Literal["tiny-100k"] = "tiny-100k"
 
 
 class Tiny1mModel(SizedModel):

@@ -78,13 +78,12 @@ class DemonstrationStream:
     async def _play(self, update: int) -> None:
         """Play demonstrations for the updates from this one to the next measurement, or the first of these."""
         run, config = self._run, self._run.config.warmup
-        remaining = config.check_every - (update - 1) % config.check_every
-        count, name = config.batch * min(_AHEAD, remaining), (update, self._part)
+        ahead = min(_AHEAD, config.check_every - (update - 1) % config.check_every, config.max_updates - update + 1)
+        count, name = config.batch * ahead, (update, self._part)
         numbers = generator("demonstrations", run.config.seed, *name).integers(len(run.train), size=count)
         stage = "demonstration/{}/{}".format(*name)
         async with AsyncExitStack() as stack:
-            share = config.policy_share_at(update)
-            if share:
+            if share := config.policy_share_at(update + ahead - 1):
                 await stack.enter_async_context(run.drawing())
             episodes = await play_demonstrations(run, numbers.tolist(), stage, share)
         good = learnt_from(run, episodes)
