@@ -131,7 +131,7 @@ def test_a_reply_may_be_as_long_as_its_format_needs(form, tiny, pretrained):
     ("model", "fix"),
     [
         ("tinny", "did you mean 'tiny'"),
-        ({"kind": "hf"}, "write name = one of pretrained, tiny"),
+        ({"kind": "hf"}, "write name = one of .*pretrained, tiny"),
         ({"name": "tiny", "path": "x"}, "path is no option of model tiny, but of pretrained"),
         ({"name": "some/model", "path": "x"}, "give one of them"),
     ],

@@ -12,8 +12,9 @@ SMALL = 0.25  # share of the effects' root mean square below which an effect is 
 def mean_over_turns(value_K: FloatK, counted_K: BoolK, task_K: IntK) -> Estimate:
     """Mean of a value over the counted turns, with its interval over the tasks that have some.
 
-    >>> mean_over_turns(np.array([1.0, 0.0, 1.0]), np.array([True, True, True]), np.array([0, 0, 1])).mean.round(3)
-    np.float64(0.667)
+    >>> mean = mean_over_turns(np.array([1.0, 0.0, 1.0]), np.array([True, True, True]), np.array([0, 0, 1])).mean
+    >>> round(float(mean), 3)
+    0.667
     """
     N = int(task_K.max()) + 1
     count_N = np.bincount(task_K[counted_K], minlength=N)
