@@ -142,6 +142,7 @@ def build_tiny(
     layers: int = 2,
     heads: int = 4,
     digits: bool = False,
+    alike: bool = False,
 ) -> LanguageModel:
     """A tiny decoder with random weights that depend only on the seed.
 
@@ -152,6 +153,8 @@ def build_tiny(
         layers: decoder layers.
         heads: attention heads.
         digits: whether each digit of a number is a token of its own.
+        alike: begin with keys that are equal to queries, so that a word attends to earlier ones of the same name:
+            mimetic initialisation (arXiv:2305.09828, section 4) of queries and keys.
 
     Raises:
         ModelError: the heads do not divide the width.
@@ -179,6 +182,9 @@ def build_tiny(
                 pad_token_id=None,
             )
         )
+    if alike:
+        for layer in model.model.layers:
+            layer.self_attn.k_proj.weight.data.copy_(layer.self_attn.q_proj.weight.data)
     move(model, device)
     return LanguageModel(model, tokenizer, template)
 

@@ -99,6 +99,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "model=tiny.layers": Matters(2, LEARNT),
     "model=tiny.heads": Matters(1, LEARNT),
     "model=tiny.sample_tasks": Matters(1, LEARNT),
+    "model=tiny.alike": Matters(True, LEARNT),
     "model=tiny.numbers": Matters("digits", {**LEARNT, "env.args": {"counted": True, "limit": 12}}),
     "agent.format=free_text": Matters(first="tagged"),
     "agent.format=native_tools": Unchanged(why="of endpoints, which do not learn"),

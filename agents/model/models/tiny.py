@@ -30,6 +30,8 @@ class DecoderModel(ModelConfig):
     """Training tasks whose texts give the vocabulary."""
     numbers: Literal["words", "digits"] = "words"
     """Encode a number as one token, or as one for each digit, so that a number never seen can be copied."""
+    alike: bool = False
+    """Begin with keys that are equal to queries, so that a word attends to earlier ones of the same name."""
 
     @property
     def label(self) -> str:
@@ -58,6 +60,8 @@ class SizedModel(DecoderModel):
     """Training tasks whose texts give the vocabulary."""
     numbers: Literal["words", "digits"] = "digits"
     """Encode a number as one token, or as one for each digit, so that a number never seen can be copied."""
+    alike: bool = True
+    """Begin with keys that are equal to queries, so that a word attends to earlier ones of the same name."""
 
 
 class Tiny100kModel(SizedModel):
@@ -97,5 +101,5 @@ def tiny(context: ModelContext, config: DecoderModel) -> "LanguageModel":
     from manyturn.agents.model.language_model import build_tiny
 
     sizes = {"width": config.width, "layers": config.layers, "heads": config.heads}
-    digits = config.numbers == "digits"
-    return build_tiny(context.texts, context.seed, context.max_context, context.device, digits=digits, **sizes)
+    words = {"digits": config.numbers == "digits", "alike": config.alike}
+    return build_tiny(context.texts, context.seed, context.max_context, context.device, **words, **sizes)

@@ -13,9 +13,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
-from manyturn.trainers.record.run_folder import read_metrics
+from manyturn.trainers.record.run_folder import RunFolderError, read_metrics
 from manyturn.trainers.record.stop_signal import Stopped
 from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.duration_forecast import measured
 
 pytestmark = pytest.mark.versions
 
@@ -231,6 +232,8 @@ def test_a_warm_up_goes_on_from_its_last_measurement_to_the_same_bits(tmp_path, 
     config = short_run(warmup={**warmup, "max_updates": 36, "check_episodes": 4}, steps=2)
     asyncio.run(train(config, calm, report=copy_at_the_second_measurement))
     assert not (killed / "summary.json").exists()
+    with pytest.raises(RunFolderError, match=r"is in its warm-up, with [\d,]+ demonstrations and 0\.\d CPU minutes so"):
+        measured(killed)
     asyncio.run(train(None, killed, resume=True))
     assert figures(killed) == figures(calm)
     updates = [line["updates"] for line in read_metrics(killed) if line["phase"] in ("imitation", "warmup")]
