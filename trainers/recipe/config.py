@@ -94,8 +94,7 @@ class WarmupConfig(Options):
     """What is learnt at a turn of a demonstration: the action that was taken, of successful episodes; or what the
     expert would do there, whoever acted, of all episodes (DAgger). The expert must have an answer in every state."""
     policy_share: Annotated[float, OnlyWith("labels", "expert", may_wait=True)] = Field(default=0.0, ge=0, le=1)
-    """Share of turns at which the policy itself acts, while the expert labels them. It grows from 0 to this in
-    proportion to the updates, over max_updates."""
+    """Share of turns at which the policy itself acts, drawn turn by turn, while the expert labels all of them."""
     noise: Annotated[float, _EPISODES, _HERE, _PLAYED] = Field(default=0.3, ge=0, le=1)
     """Share of random moves in the demonstrations, to show recovery; only successful ones are learnt from."""
     invalid: Annotated[float, _EPISODES, _HERE, _PLAYED] = Field(default=0.0, ge=0, lt=1)
@@ -131,10 +130,6 @@ class WarmupConfig(Options):
     def streams(self) -> bool:
         """True if demonstrations are played for each update."""
         return self.episodes == "stream"
-
-    def policy_share_at(self, update: int) -> float:
-        """The share of turns at which the policy acts in demonstrations for an update, counted from 1."""
-        return self.policy_share * update / self.max_updates
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         return self._refuse_labels(env) or self._refuse_stream() or self._refuse_trajectories(run)

@@ -83,9 +83,9 @@ class DemonstrationStream:
         numbers = generator("demonstrations", run.config.seed, *name).integers(len(run.train), size=count)
         stage = "demonstration/{}/{}".format(*name)
         async with AsyncExitStack() as stack:
-            if share := config.policy_share_at(update + ahead - 1):
+            if config.policy_share:
                 await stack.enter_async_context(run.drawing())
-            episodes = await play_demonstrations(run, numbers.tolist(), stage, share)
+            episodes = await play_demonstrations(run, numbers.tolist(), stage, config.policy_share)
         good = learnt_from(run, episodes)
         self._shown(good)
         for waiting, samples in zip(self._waiting, samples_by_policy(run, good), strict=True):
