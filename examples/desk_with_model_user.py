@@ -25,17 +25,17 @@ def customer(messages: list[dict[str, str]]) -> str:
 
     The system message says who the customer is. In the customer's chat the desk's agent has the role ``user``.
     """
-    wanted = messages[0]["content"].partition("know: ")[2]
+    request = messages[0]["content"].partition("know: ")[2]
     heard = " ".join(message["content"] for message in messages if message["role"] == "user")
-    figure = re.search(r"Tell the ([^.]+)\.", wanted)
+    figure = re.search(r"Tell the ([^.]+)\.", request)
     complete = figure is None or f"The {figure[1]} is" in heard
-    return "###STOP###" if complete and "Is there anything else?" in heard else wanted
+    return "###STOP###" if complete and "Is there anything else?" in heard else request
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        message = {"role": "assistant", "content": customer(asked["messages"])}
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        message = {"role": "assistant", "content": customer(request["messages"])}
         body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -57,21 +57,21 @@ def served() -> Iterator[str]:
 
 def play(policy: str, user: dict, limit: int, out: Path):
     """Evaluate with one kind of user. A model user needs workers: it stops its process while it waits."""
-    found = mt.evaluate(policy, "manyturn/Desk-v0", env_args={"user": user}, limit=limit, workers=2, out=out)
-    found.show()
-    return found
+    result = mt.evaluate(policy, "manyturn/Desk-v0", env_args={"user": user}, limit=limit, workers=2, out=out)
+    result.show()
+    return result
 
 
 def main(url=None, model="simple", policy="expert", *, limit: int = 8, out: str = "runs/desk-with-model-user"):
-    said = Path(out) / "said.jsonl"
-    said.parent.mkdir(parents=True, exist_ok=True)
+    recording = Path(out) / "recording.jsonl"
+    recording.parent.mkdir(parents=True, exist_ok=True)
     if url is None:
         with served() as here:
             return main(here, model, policy, limit=limit, out=out)
     live = play(
-        policy, {"kind": "model", "model": model, "base_url": url, "record": str(said)}, limit, Path(out) / "live"
+        policy, {"kind": "model", "model": model, "base_url": url, "record": str(recording)}, limit, Path(out) / "live"
     )
-    return live, play(policy, {"kind": "replay", "file": str(said)}, limit, Path(out) / "replayed")
+    return live, play(policy, {"kind": "replay", "file": str(recording)}, limit, Path(out) / "replayed")
 
 
 if __name__ == "__main__":

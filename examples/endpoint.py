@@ -25,9 +25,9 @@ def reply(messages: list[dict[str, str]]) -> str:
 
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        message = {"role": "assistant", "content": reply(asked["messages"])}
-        usage = {"prompt_tokens": len(json.dumps(asked["messages"])) // 4, "completion_tokens": 8}
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        message = {"role": "assistant", "content": reply(request["messages"])}
+        usage = {"prompt_tokens": len(json.dumps(request["messages"])) // 4, "completion_tokens": 8}
         body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -49,7 +49,7 @@ def served() -> Iterator[str]:
 
 
 def evaluate(url: str, model: str, limit: int, out: str | None):
-    found = mt.evaluate(
+    result = mt.evaluate(
         f"openai:{model}",
         "manyturn/Maze-v0",
         limit=limit,
@@ -58,8 +58,8 @@ def evaluate(url: str, model: str, limit: int, out: str | None):
         agent={"show_admissible": True},
         sampling={"max_tokens": 256},
     )
-    found.show()
-    return found
+    result.show()
+    return result
 
 
 def main(url: str | None = None, model: str = "one-trick", limit: int = 24, out: str | None = None):

@@ -65,9 +65,9 @@ def main(steps: int = 8, out: str = "runs/porter") -> dict:
     run.show()
     mt.evaluate("random", env, limit=48, out=folder / "by-random")
     mt.evaluate(run.folder, limit=48, out=folder / "by-trained")
-    found = mt.compare(folder / "by-random", folder / "by-trained")
-    found.show()
-    return found
+    result = mt.compare(folder / "by-random", folder / "by-trained")
+    result.show()
+    return result
 
 
 if __name__ == "__main__":

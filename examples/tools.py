@@ -25,8 +25,8 @@ class Secretary:
         self.days: list[str] = []
 
     def act(self, observation: str, info: dict) -> str:
-        if asked := re.fullmatch(r"Meet on (\w+) or (\w+)\.", observation):
-            self.days = list(asked.groups())
+        if offer := re.fullmatch(r"Meet on (\w+) or (\w+)\.", observation):
+            self.days = list(offer.groups())
         if free := re.search(r"(\w+): free at (\d+)", observation):
             return call_text("book", day=free[1], hour=int(free[2]))
         return call_text("show_day", day=self.days.pop(0)) if self.days else call_text("decline")
@@ -35,9 +35,9 @@ class Secretary:
 def main(limit: int = 40, out: str = "runs/tools") -> dict:
     mt.evaluate("random", WORLD, limit=limit, out=f"{out}/random")
     mt.evaluate(Secretary, WORLD, limit=limit, out=f"{out}/secretary").show()
-    found = mt.compare(f"{out}/random", f"{out}/secretary")
-    found.show()
-    return found
+    result = mt.compare(f"{out}/random", f"{out}/secretary")
+    result.show()
+    return result
 
 
 if __name__ == "__main__":

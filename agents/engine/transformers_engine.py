@@ -107,7 +107,7 @@ class TransformersEngine(BaseEngine):
         return len(self._rows)
 
     @property
-    def kept(self) -> Set[EpisodeKey]:
+    def cached(self) -> Set[EpisodeKey]:
         """Episodes of which keys and values are kept."""
         return self._caches.kept.keys()  # type: ignore[return-value]
 

@@ -17,18 +17,18 @@ ON_PURPOSE = -1  # version of a reply that a demonstrator got wrong on purpose, 
 
 @dataclass
 class Branch:
-    """A sequence that was computed in one piece: ``ids``, and for each whether the policy said it.
+    """A sequence that was computed in one piece: ``ids``, and for each of them whether it is of a reply.
 
     Attributes:
         role: who said it, in an episode of several roles.
-        logprobs: the engine's log-probability of each said token, else 0.
-        entropies: the entropy that each said token was drawn from, in nats; NaN where unknown.
+        logprobs: the engine's log-probability of each reply token, else 0.
+        entropies: the entropy that each reply token was drawn from, in nats; NaN where unknown.
         allowed: place of a token that was limited -> the tokens that were possible there, the smallest first. One that
             is the only one was forced.
     """
 
     ids: list[int] = field(default_factory=list)
-    said: list[bool] = field(default_factory=list)
+    reply_mask: list[bool] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
     role: str = ONE_ROLE
@@ -148,12 +148,12 @@ class Ledger:
         branch = self.branches[number]
         news = list(prompt_ids[len(branch.ids) :])
         branch.ids += news
-        branch.said += [False] * len(news)
+        branch.reply_mask += [False] * len(news)
         branch.logprobs += [0.0] * len(news)
         branch.entropies += [float("nan")] * len(news)
         start = len(branch.ids)
         branch.ids += reply_ids
-        branch.said += [True] * len(reply_ids)
+        branch.reply_mask += [True] * len(reply_ids)
         branch.logprobs += logprobs
         branch.entropies += entropies
         branch.allowed.update(enumerate(allowed, start))

@@ -63,7 +63,7 @@ def ledger_to_plain(ledger: Ledger) -> dict[str, Any]:
         "branches": [
             {
                 "ids": list(branch.ids),
-                "said": list(branch.said),
+                "reply_mask": list(branch.reply_mask),
                 "logprobs": list(branch.logprobs),
                 "entropies": [_known(entropy) for entropy in branch.entropies],
                 "role": branch.role,
@@ -81,7 +81,7 @@ def ledger_from_plain(plain: Mapping[str, Any]) -> Ledger:
     branches = [
         Branch(
             list(branch["ids"]),
-            list(branch["said"]),
+            list(branch["reply_mask"]),
             list(branch["logprobs"]),
             [math.nan if entropy is None else entropy for entropy in branch["entropies"]],
             branch["role"],

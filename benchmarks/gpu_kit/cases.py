@@ -191,7 +191,7 @@ def _describe(path: Path) -> None:
         return
     import torch
 
-    packages = sorted(f"{found.name}=={found.version}" for found in distributions())
+    packages = sorted(f"{package.name}=={package.version}" for package in distributions())
     parts = [platform.platform(), *_gpu_report(), torch.__config__.show(), *packages]
     path.write_text("\n".join(parts) + "\n")
 

@@ -82,13 +82,13 @@ class Device:
 
     def seconds(self, work: Callable[[], Any], warm: int = 1, repeats: int = 3) -> float:
         """The median time of some work, after it was done ``warm`` times unmeasured."""
-        found = []
+        seconds = []
         for number in range(warm + repeats):
             with self.timed() as took:
                 work()
             if number >= warm:
-                found.append(took[0])
-        return median(found)
+                seconds.append(took[0])
+        return median(seconds)
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[list[float]]:
@@ -131,10 +131,10 @@ class Device:
 def _driver() -> str:
     command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+        report = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
     except (OSError, subprocess.SubprocessError):
         return "unknown"
-    return told.split("\n")[0].strip() or "unknown"
+    return report.split("\n")[0].strip() or "unknown"
 
 
 def _process(entry: str) -> float:

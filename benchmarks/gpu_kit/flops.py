@@ -50,29 +50,29 @@ class Operations(NamedTuple):
         return (2 if adapters else 3) * self.linear + 3 * self.attention
 
 
-def of_rows(config: PreTrainedConfig, lengths: Iterable[int], said: int) -> Operations:
+def of_rows(config: PreTrainedConfig, lengths: Iterable[int], replies: int) -> Operations:
     """A forward pass in which each row is computed by itself.
 
     Args:
         lengths: tokens of each row.
-        said: tokens of all rows whose probability is asked for.
+        replies: tokens of all rows whose probability is computed.
     """
     lengths = list(lengths)
-    return _of(config, sum(lengths), said, sum(length * (length + 1) // 2 for length in lengths))
+    return _of(config, sum(lengths), replies, sum(length * (length + 1) // 2 for length in lengths))
 
 
-def of_tree(config: PreTrainedConfig, depths: np.ndarray, said: int) -> Operations:
+def of_tree(config: PreTrainedConfig, depths: np.ndarray, replies: int) -> Operations:
     """A forward pass over a tree of tokens, in which what rows begin with alike is there once.
 
     Args:
         depths: (N,) number of tokens before each node.
     """
-    return _of(config, len(depths), said, int((depths.astype(np.int64) + 1).sum()))
+    return _of(config, len(depths), replies, int((depths.astype(np.int64) + 1).sum()))
 
 
-def _of(config: PreTrainedConfig, tokens: int, said: int, seen: int) -> Operations:
+def _of(config: PreTrainedConfig, tokens: int, replies: int, seen: int) -> Operations:
     """As ``of_rows``, of so many pairs of a token and one that it attends to."""
-    linear = 2 * body_weights(config) * tokens + 2 * config.hidden_size * config.vocab_size * said
+    linear = 2 * body_weights(config) * tokens + 2 * config.hidden_size * config.vocab_size * replies
     return Operations(float(linear), float(_attention(config) * seen))
 
 

@@ -46,8 +46,8 @@ class TakingTurns:
         idle_mb: memory of the process at the moment when as many as wanted were, before any took a turn.
     """
 
-    def __init__(self, policy: Policy, wanted: int):
-        self.name, self.policy, self.wanted = policy.name, policy, wanted
+    def __init__(self, policy: Policy, size: int):
+        self.name, self.policy, self.wanted = policy.name, policy, size
         self.open = self.most = 0
         self.idle_mb = 0.0
 

@@ -189,12 +189,12 @@ def _child(request: Request, script: int, output: int, report: int, trouble: int
         os._exit(127)
 
 
-def _watch(pid: int, kept: dict[int, Kept], statuses: dict[int, int], deadline: float) -> bool:
+def _watch(pid: int, streams: dict[int, Kept], statuses: dict[int, int], deadline: float) -> bool:
     """Collect output until the command ends; True at its deadline. Whoever asked being gone ends the container."""
     poller = select.poll()
     poller.register(_CONTROL, select.POLLIN)
     poller.register(_wakes, select.POLLIN)
-    for pipe in kept:
+    for pipe in streams:
         poller.register(pipe, select.POLLIN)
     while pid not in statuses:
         left = deadline - time.monotonic()
@@ -206,7 +206,7 @@ def _watch(pid: int, kept: dict[int, Kept], statuses: dict[int, int], deadline: 
             elif handle == _wakes:
                 with contextlib.suppress(BlockingIOError):
                     os.read(_wakes, _CHUNK)
-            elif not _take(handle, kept[handle]):
+            elif not _take(handle, streams[handle]):
                 poller.unregister(handle)
         _reap(statuses)
     return False

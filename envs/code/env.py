@@ -159,7 +159,7 @@ class Work:
             code: of the cell, at most 20,000 characters.
         """
         shown = self.session.run(code)
-        if shown.kept:
+        if shown.completed:
             self.shown = shown.text
         return shown.text
 

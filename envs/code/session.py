@@ -34,11 +34,11 @@ class Shown(NamedTuple):
 
     Attributes:
         text: its output, bounded, or what went wrong.
-        kept: it ran to its end, and belongs to the session.
+        completed: it ran to its end, and belongs to the session.
     """
 
     text: str
-    kept: bool
+    completed: bool
 
 
 class Session:
@@ -67,7 +67,7 @@ class Session:
         begun, ended = bool(ran.report), len(ran.report) - 1
         if ran.status == 0 and ended == len(self.cells) + 1:
             self.cells.append(cell)
-            return Shown(bounded(ran.output.rstrip("\n")) or "[no output]", kept=True)
+            return Shown(bounded(ran.output.rstrip("\n")) or "[no output]", completed=True)
         if ran.timed_out or ran.status == _OUT_OF_TIME:
             remark = f"[stopped: all cells of the session share {self._seconds} s; this cell is undone]"
         elif ran.status == _KILLED:
@@ -79,7 +79,7 @@ class Session:
             self.cells.clear()
         else:
             remark = "[this cell is undone]"
-        return Shown(bounded(f"{_placed(ran.output, parts).rstrip()}\n{remark}".lstrip("\n")), kept=False)
+        return Shown(bounded(f"{_placed(ran.output, parts).rstrip()}\n{remark}".lstrip("\n")), completed=False)
 
     def _ran(self, program: str) -> Ran:
         limits = f"ulimit -c 0 -v {int(self._engine.limits.memory_mb * 1024 * _MEMORY_SHARE)}"
@@ -103,9 +103,9 @@ def _placed(output: str, parts: list[str]) -> str:
     """Tracebacks with the lines of cells in place of those of the program that the parts make up."""
     starts = [0, *accumulate(part.count("\n") for part in parts)]
 
-    def place(found: re.Match[str]) -> str:
-        line = int(found[1]) - 1
+    def place(match: re.Match[str]) -> str:
+        line = int(match[1]) - 1
         part = bisect(starts, line) - 1
-        return f"Cell {part}, line {line - starts[part] + 1}" if 0 < part < len(parts) else found[0]
+        return f"Cell {part}, line {line - starts[part] + 1}" if 0 < part < len(parts) else match[0]
 
     return _PLACE.sub(place, output)

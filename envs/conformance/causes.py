@@ -45,7 +45,7 @@ class Causes:
         owner = "spaces" if isinstance(root, ExcludedText) else owner
         blame = self.blames.get(cause)
         if blame is None:
-            self.blames[cause] = Blame(owner, error, getattr(error, "told", ""))
+            self.blames[cause] = Blame(owner, error, getattr(error, "cause", ""))
         elif owner == TURNS != blame.owner:
             blame.owner, blame.error = owner, error
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import gymnasium
 
-from manyturn.envs.conformance import conformance, sizes, solving, task_checks
+from manyturn.envs.conformance import conformance, costs, solving, task_checks
 from manyturn.envs.conformance.gymnasium_check import gymnasium_checker
 from manyturn.envs.conformance.imitation import imitation
 from manyturn.envs.conformance.probe import Subject
@@ -43,8 +43,8 @@ CHECKS: Mapping[str, Callable[[Subject], Result]] = {
     "imitation": imitation,
     "random": solving.random_policy,
     "leak": solving.leak,
-    "lengths": sizes.lengths,
-    "speed": sizes.speed,
+    "lengths": costs.lengths,
+    "speed": costs.speed,
 }
 _OF_TEXT_ENVS = ("snapshot", "leak")
 _OF_LISTS = ("tasks", "splits", *_OF_TEXT_ENVS)

@@ -68,8 +68,8 @@ def _beating(ask: Callable[..., Any], action: str | None = None) -> Callable[...
     """The same method, for the checker, which knows no deadline and whose actions would be random letters."""
 
     @wraps(ask)
-    def asked(*args: Any, **kwargs: Any) -> Any:
+    def beating(*args: Any, **kwargs: Any) -> Any:
         beat()
         return ask(*args, **kwargs) if action is None else ask(action)
 
-    return asked
+    return beating

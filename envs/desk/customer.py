@@ -43,8 +43,8 @@ def ticket(solution: Solution) -> str:
     """A task in writing."""
     parts = [f"Customer {', '.join(identity(solution).values())}."] if solution.way != "id" else []
     parts += [errand.sentence for errand in solution.errands]
-    if solution.asked:
-        parts.append(f"Tell the {solution.asked[0]}.")
+    if solution.figure:
+        parts.append(f"Tell the {solution.figure[0]}.")
     return " ".join(parts)
 
 
@@ -60,7 +60,7 @@ def facts_of(solution: Solution, errand: Errand) -> dict[str, str]:
     """Slot -> what the customer must be asked for one request; slots of different kinds have different names."""
     name = errand.kind.name
     facts = {f"{name} id": errand.call.arguments[errand.kind.about]} if solution.way == "id" else {}
-    return facts | {f"{name} {slot}": value for slot, value in errand.told.items()}
+    return facts | {f"{name} {slot}": value for slot, value in errand.slots.items()}
 
 
 def nouns(pack: Pack) -> dict[str, str]:
@@ -86,7 +86,7 @@ def goal_of(task: Task) -> Goal:
     for errand in solution.errands:
         facts |= facts_of(solution, errand)
     wishes = {errand.kind.name: wish(solution, errand) for errand in solution.errands}
-    return Goal(wishes, facts, requests=("asked",) if solution.asked else ())
+    return Goal(wishes, facts, requests=("asked",) if solution.figure else ())
 
 
 class Customer(AgendaUser):
@@ -101,7 +101,7 @@ class Customer(AgendaUser):
         super().__init__([Slot(name, (noun,)) for name, noun in nouns(pack).items()], goal_of, options)
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
-        figure = solution_of(task).asked
+        figure = solution_of(task).figure
         if figure:  # each task asks for a figure of its own
             self._slots["asked"] = Slot("asked", (figure[0],), pattern=r"\d+")
         else:
@@ -109,7 +109,7 @@ class Customer(AgendaUser):
         return super().begin(task, rng)
 
 
-def done(solution: Solution, right: Iterable[str], said: str) -> list[str]:
+def done(solution: Solution, right: Iterable[str], text: str) -> list[str]:
     """The requests that are settled: fulfilled ones, and those refused by the right rule."""
-    named = solution.named(said)
+    named = solution.named(text)
     return [e.kind.name for e in solution.errands if (e.rule in named if e.rule else e.kind.name in right)]

@@ -173,7 +173,7 @@ class Desk(UserEnv):
         self._said += f"{' '.join(text.split())}\n"
 
     def _end(self, text: str, parts: Mapping[str, float]) -> Turn:
-        right = self._desk_tools.store.delta() == self._solution.delta and self._solution.said(self._said)
+        right = self._desk_tools.store.delta() == self._solution.delta and self._solution.answered_by(self._said)
         return Turn(text, {OUTCOME: float(right), **parts}, terminated=True, success=right)
 
     def _parts(self, calls: Sequence[Call]) -> dict[str, float]:
@@ -221,7 +221,7 @@ class Desk(UserEnv):
         if any(solution.delta.get(place) is None for place in delta):
             return 0.0
         settled = len(done(solution, self._fulfilled, self._said))
-        if solution.asked is None:
+        if solution.figure is None:
             return settled / len(solution.errands)
         return (settled + solution.tells_figure(self._said)) / (len(solution.errands) + 1)
 
@@ -245,9 +245,9 @@ class Desk(UserEnv):
                     yield f"I am sorry, rule {errand.rule} forbids this. Is there anything else?"
             elif not self._written and name not in self._reported:
                 yield "That is done. Is there anything else?"
-        yield from self._unread(solution.asked_reads)
-        if solution.asked and not self._written and not solution.tells_figure(self._said):
-            yield f"The {solution.asked[0]} is {solution.asked[1]}."
+        yield from self._unread(solution.figure_reads)
+        if solution.figure and not self._written and not solution.tells_figure(self._said):
+            yield f"The {solution.figure[0]} is {solution.figure[1]}."
         yield CallRequest("close", {"answer": solution.answer if self._written else "done"})
 
     def _questions(self, facts: Mapping[str, str]) -> Iterator[str]:

@@ -94,7 +94,7 @@ class Pack:
         rules: the policy.
         kinds: of requests.
         things: argument -> what it names.
-        asked: a field of the first of ``things`` that customers ask for and no tool changes -> its noun.
+        figures: a field of the first of ``things`` that customers ask for and no tool changes -> its noun.
         brief: table -> the fields that simple kinds of requests, and the rules that forbid some, turn on.
         ids: letter -> the argument that takes ids such as this letter and a number.
     """
@@ -106,7 +106,7 @@ class Pack:
     rules: tuple[Rule, ...]
     kinds: tuple[Kind, ...]
     things: Mapping[str, Thing]
-    asked: Mapping[str, str]
+    figures: Mapping[str, str]
     brief: Mapping[str, tuple[str, ...]]
     ids: Mapping[str, str]
 

@@ -25,7 +25,7 @@ class Errand:
         kind: of request.
         call: that would fulfil it.
         reads: calls that find out all that ``call`` and the decision need.
-        told: slot -> what the customer says.
+        slots: slot -> what the customer says.
         words: how the customer names the thing that it is about.
         rule: that forbids it, or ``""``.
         right: the records that fulfilling it changes, as all requests leave them.
@@ -34,14 +34,14 @@ class Errand:
     kind: Kind
     call: CallRequest
     reads: tuple[CallRequest, ...]
-    told: Mapping[str, str]
+    slots: Mapping[str, str]
     words: str
     rule: str
     right: Mapping[RecordKey, Mapping[str, Any]]
 
     @property
     def sentence(self) -> str:
-        return self.kind.ticket.format(object=self.words, **self.told)
+        return self.kind.ticket.format(object=self.words, **self.slots)
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Solution:
         user_id: its key.
         way: how things are found.
         errands: in the order in which they are asked for.
-        asked: words and value of the figure that is asked for, or None.
-        asked_reads: calls that find it out.
+        figure: words and value of the figure that is asked for, or None.
+        figure_reads: calls that find it out.
         delta: what must have changed in the end.
     """
 
@@ -64,8 +64,8 @@ class Solution:
     user_id: str
     way: str
     errands: tuple[Errand, ...]
-    asked: tuple[str, str] | None
-    asked_reads: tuple[CallRequest, ...]
+    figure: tuple[str, str] | None
+    figure_reads: tuple[CallRequest, ...]
     delta: Mapping[RecordKey, Mapping[str, Any]]
 
     @property
@@ -78,15 +78,15 @@ class Solution:
         """Every read that is needed, in order; some occur twice."""
         for errand in self.errands:
             yield from errand.reads
-        yield from self.asked_reads
+        yield from self.figure_reads
 
     @property
     def answer(self) -> str:
         """The shortest text that says all that must be said."""
         parts = sorted(self.rules, key=lambda name: int(name[1:]))
-        return ", ".join([*parts, *([self.asked[1]] if self.asked else [])]) or "done"
+        return ", ".join([*parts, *([self.figure[1]] if self.figure else [])]) or "done"
 
-    def said(self, text: str) -> bool:
+    def answered_by(self, text: str) -> bool:
         """True if a text names the rules to refuse by, no others, and the requested figure."""
         return self.named(text) == self.rules and self.tells_figure(text)
 
@@ -96,10 +96,10 @@ class Solution:
 
     def tells_figure(self, text: str) -> bool:
         """True if a line holds the requested figure, if there is one, and at most three others."""
-        if self.asked is None:
+        if self.figure is None:
             return True
         lines = (_NUMBER.findall(line.replace(",", "")) for line in text.splitlines())
-        return any(self.asked[1] in numbers and len(numbers) <= 4 for numbers in lines)
+        return any(self.figure[1] in numbers and len(numbers) <= 4 for numbers in lines)
 
 
 def solution_of(task: Task) -> Solution:
@@ -143,14 +143,14 @@ def _solution(problem: _Problem) -> Solution:
         reads = (*_lookup(pack, before, user, kind.about, request["key"], way), *kind.reads(before, call.arguments))
         right = {place: delta[place] for place in touched}
         errands.append(Errand(kind, call, reads, request["told"], request["words"], request["rule"], right))
-    asked, asked_reads = None, ()
+    figure, figure_reads = None, ()
     if params["asked"]:
         about, field = next(iter(pack.things)), params["asked"]["field"]
         place = (pack.things[about].table, params["asked"]["key"])
-        asked = f"{pack.asked[field]} of {params['asked']['words']}", str(before[place][field])
-        asked_reads = _lookup(pack, before, user, about, params["asked"]["key"], way)
+        figure = f"{pack.figures[field]} of {params['asked']['words']}", str(before[place][field])
+        figure_reads = _lookup(pack, before, user, about, params["asked"]["key"], way)
     record = before["users", user]
-    return Solution(pack, record, user, way, tuple(errands), asked, asked_reads, delta)
+    return Solution(pack, record, user, way, tuple(errands), figure, figure_reads, delta)
 
 
 def _lookup(pack: Pack, store: Store, user: str, about: str, key: str, way: str) -> tuple[CallRequest, ...]:

@@ -53,13 +53,13 @@ class Shape:
 
     Args:
         way: how things are found.
-        asked: the figure, or ``""``.
+        figure: the figure, or ``""``.
         requests: names of kinds, such as ``cancel``, with the rule that forbids one, such as ``cancel R1``, in any
             order.
     """
 
     way: str
-    asked: str
+    figure: str
     requests: tuple[str, ...]
 
 
@@ -70,7 +70,7 @@ def split_of_shape(pack: Pack, shape: Shape) -> str:
     and some refused, and that those which differ in the way alone are not all held out.
     """
     granted, refused = requests_of(pack)
-    place = 3 * WAYS.index(shape.way) + 2 * ("", *pack.asked).index(shape.asked)
+    place = 3 * WAYS.index(shape.way) + 2 * ("", *pack.figures).index(shape.figure)
     place += sum((refused if " " in name else granted).index(name) for name in shape.requests)
     return {0: "test", 1: "validation"}.get(place % _SHARES, "train")
 
@@ -95,7 +95,7 @@ def _drawn(draws: Draws, pack: Pack, level: ShapeLevel, refusals: Sequence[bool]
     """A shape of distinct kinds."""
     left = [kind for kind in pack.kinds if kind.simple or not level.simple]
     names = tuple(_request(draws, pack, left, refused) for refused in refusals)
-    figure = draws.pick(tuple(pack.asked)) if level.asks and draws.below(3) == 0 else ""
+    figure = draws.pick(tuple(pack.figures)) if level.asks and draws.below(3) == 0 else ""
     return Shape(draws.pick(level.ways), figure, names)
 
 

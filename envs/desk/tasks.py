@@ -83,13 +83,13 @@ def _drawn(draws: Draws, desk: Pack, store: Store, user: str, shape: Shape) -> d
         used.add(drawn_request["key"])
         requests.append(drawn_request)
     figure = None
-    if shape.asked:
+    if shape.figure:
         thing = next(iter(desk.things.values()))
         key = draws.pick(owned(store, user, thing))
         words = describe(store, user, thing, key, shape.way)
         if words is None:
             return None
-        figure = {"field": shape.asked, "key": key, "words": words}
+        figure = {"field": shape.figure, "key": key, "words": words}
     return {"user": user, "way": shape.way, "asked": figure, "requests": requests}
 
 

@@ -275,17 +275,17 @@ def part_of(step: Step) -> str:
     return f"step:{step.name}"
 
 
-def _pristine(found: Ground, files: Mapping[str, ArchivedPath]) -> Snapshot:
+def _pristine(ground: Ground, files: Mapping[str, ArchivedPath]) -> Snapshot:
     """The working folder with what the Dockerfile lays into it. Raises NeedsSetup for a file elsewhere."""
-    start = f"{found.workdir}/"
+    start = f"{ground.workdir}/"
     if odd := next((path for path in files if not path.startswith(start)), None):
         raise NeedsSetup(
-            f"environment/Dockerfile lays {odd} out of {found.workdir}, where a sandbox cannot write: build the image "
+            f"environment/Dockerfile lays {odd} out of {ground.workdir}, where a sandbox cannot write: build the image "
             "yourself, and name it by --env.args.image"
         )
     cut = {path.removeprefix(start): file for path, file in files.items()}
     over = {path: file._replace(path=path) for path, file in cut.items()}
-    return Snapshot(*pack(complete(laid_over(found.files, over))))
+    return Snapshot(*pack(complete(laid_over(ground.files, over))))
 
 
 def _engine_of(engine: Mapping[str, Any] | None, images: Sequence[str]) -> ContainerEngine:

@@ -135,8 +135,8 @@ def _strip(table: dict[str, Any], offline: bool) -> None:
             raise NeedsSetup("task.toml: verifier.environment_mode cannot be had: verifiers run in the agent's image")
 
 
-def _strip_network(place: str, found: dict[str, Any], offline: bool) -> None:
-    given = {name: found.pop(name) for name in _NETWORK if place and name in found}
+def _strip_network(place: str, table: dict[str, Any], offline: bool) -> None:
+    given = {name: table.pop(name) for name in _NETWORK if place and name in table}
     modes = [name for name, value in given.items() if value and value != "no-network"]
     if modes and not offline:
         raise NeedsSetup(

@@ -85,9 +85,9 @@ def _reach(world: World, r: int, inside: bool = False) -> str | None:
     return f"open {name}" if inside and _closed(world, r) else None
 
 
-def _fetch(world: World, wanted: int) -> str | None:
+def _fetch(world: World, kind: int) -> str | None:
     """The next command for taking one of the wanted objects, if the expert knows where one is."""
-    takeable = wanted & world.problem.traits["pickupable"]
+    takeable = kind & world.problem.traits["pickupable"]
     for r in _nearest_first(world):
         for o in bits(_shown(world, r) & takeable):
             reach = _reach(world, r, inside=True)

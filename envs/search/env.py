@@ -14,7 +14,7 @@ from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.search.corpus import corpus_at
 from manyturn.envs.search.files import questions_at
-from manyturn.envs.search.passages import told as made_corpus
+from manyturn.envs.search.passages import passages_of as made_corpus
 from manyturn.envs.search.questions import HOPS
 from manyturn.envs.search.questions import questions as made_questions
 from manyturn.envs.search.research import MOST_SOURCES, Research

@@ -14,7 +14,7 @@ _OPENINGS = {
 }
 
 
-class Told(NamedTuple):
+class PassageWorld(NamedTuple):
     """A made corpus, and where what is told.
 
     Attributes:
@@ -26,7 +26,7 @@ class Told(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def told(seed: int) -> Told:
+def passages_of(seed: int) -> PassageWorld:
     """The corpus of the world of a seed; made once a process."""
     world = world_of(seed)
     draws = Draws("passages", seed)
@@ -38,7 +38,7 @@ def told(seed: int) -> Told:
         number = numbers.pop(draws.below(len(numbers)))  # by lot, so that an id tells nothing
         passages[f"P{number:04}"] = text
         where |= {(entity.name, relation): f"P{number:04}" for relation in relations}
-    return Told(Corpus(dict(sorted(passages.items()))), where)
+    return PassageWorld(Corpus(dict(sorted(passages.items()))), where)
 
 
 def _passages(entity: Entity, world: World, draws: Draws) -> list[tuple[str, list[str]]]:

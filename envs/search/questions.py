@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.search.passages import told
+from manyturn.envs.search.passages import passages_of
 from manyturn.envs.search.world import World, is_entity, world_of
 
 HOPS = {"easy": 1, "medium": 2, "hard": 3}
@@ -60,7 +60,7 @@ def _chains(world: World, split: str, hops: int) -> Iterator[Chain]:
 
 
 def _params(number: int, chain: Chain, draws: Draws) -> dict[str, Any]:
-    world, where = world_of(number), told(number).passage
+    world, where = world_of(number), passages_of(number).passage
     steps = list(zip(*chain, strict=True))
     relations = [next(r for r in world[name].relations() if r.name == relation_name) for name, relation_name in steps]
     phrase = world[chain.entities[0]].label

@@ -130,10 +130,10 @@ class TextAgents:
         return self._agent
 
 
-def _messages(said: Any) -> list[Any]:
-    if isinstance(said, str):
-        return [vf.UserMessage(content=said)]
-    return [parse_message(one) if isinstance(one, dict) else one for one in said]
+def _messages(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        return [vf.UserMessage(content=value)]
+    return [parse_message(one) if isinstance(one, dict) else one for one in value]
 
 
 def _text(messages: list[Any]) -> str:

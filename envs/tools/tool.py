@@ -130,7 +130,7 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     return re.sub(r"\s+", " ", head).strip(), texts
 
 
-def _explain(name: str, error: ValidationError, known: Mapping[str, Any]) -> str:
+def _explain(name: str, error: ValidationError, parameters: Mapping[str, Any]) -> str:
     """Errors of the arguments: the first three faults, in one line."""
     faults = []
     for fault in error.errors(include_url=False, include_input=False, include_context=False)[:3]:
@@ -138,7 +138,7 @@ def _explain(name: str, error: ValidationError, known: Mapping[str, Any]) -> str
         if fault["type"] == "missing":
             faults.append(f"{where!r} is missing")
         elif fault["type"] == "extra_forbidden":
-            faults.append(f"there is no argument {where!r}, only {', '.join(known) or 'none'}")
+            faults.append(f"there is no argument {where!r}, only {', '.join(parameters) or 'none'}")
         else:
             faults.append(f"{where!r}: {fault['msg']}" if where else fault["msg"])
     return f"{name}: {'; '.join(faults)}"

@@ -81,16 +81,16 @@ class ModelUser(User):
     def load(self, state: Any) -> None:
         self._messages = state
 
-    def _go_on(self, told: list[dict[str, Any]]) -> Heard:
+    def _go_on(self, messages: list[dict[str, Any]]) -> Heard:
         try:
-            reply = self._model.ask([*self._messages, *told], self._deadline, lambda choice: choice, **self._offer)
+            reply = self._model.ask([*self._messages, *messages], self._deadline, lambda choice: choice, **self._offer)
         except Unanswered as error:
             raise UserError(f"the model user {error}") from error
         message: dict[str, Any] = {"role": "assistant", "content": reply.text}
         if reply.calls:
             first = len(self._messages)
             message["tool_calls"] = [_said_again(call, first + place) for place, call in enumerate(reply.calls)]
-        self._messages += [*told, message]
+        self._messages += [*messages, message]
         if reply.calls:
             return Heard("", calls=tuple(map(_written, reply.calls)))
         places = [place for mark in self._marks if (place := reply.text.find(mark)) >= 0]

@@ -104,17 +104,17 @@ class UserEnv(TextEnv):
         self.set_state(saved["own"])
 
 
-def make_user(wanted: str | Mapping[str, Any], makers: Mapping[str, Maker]) -> User:
+def make_user(choice: str | Mapping[str, Any], makers: Mapping[str, Maker]) -> User:
     """The user that an argument names.
 
     Args:
-        wanted: a kind, or ``{"kind": ..., **options}``.
+        choice: a kind, or ``{"kind": ..., **options}``.
         makers: kind -> how it is made.
 
     Raises:
         ValueError: no such kind, or an option that it does not have.
     """
-    options: dict[str, Any] = {"kind": wanted} if isinstance(wanted, str) else dict(wanted)
+    options: dict[str, Any] = {"kind": choice} if isinstance(choice, str) else dict(choice)
     kind, record = options.pop("kind", None), options.pop("record", None)
     if kind not in makers:
         raise ValueError(unknown("user", str(kind), makers))

@@ -97,31 +97,31 @@ class PageReader:
             self.look(self.screen if self._tab.address == before else 0)
         return problem
 
-    def _scroll(self, wanted: Action) -> str | None:
-        if f"scroll[{wanted.text}]" not in self.scrolls():
+    def _scroll(self, action: Action) -> str | None:
+        if f"scroll[{action.text}]" not in self.scrolls():
             return "The page does not scroll further that way."
-        self.screen += 1 if wanted.text == "down" else -1
+        self.screen += 1 if action.text == "down" else -1
         return None
 
     def _go_back(self) -> str | None:
         return None if self._tab.back() else "There is no page to go back to."
 
-    def _use(self, wanted: Action) -> str | None:
-        control = self.shown().get(wanted.number)
+    def _use(self, action: Action) -> str | None:
+        control = self.shown().get(action.number)
         if control is None:
-            return f"There is no element [{wanted.number}] here."
+            return f"There is no element [{action.number}] here."
         if control.disabled:
-            return f"[{wanted.number}] is disabled."
-        if wanted.verb == "click":
-            return None if self._tab.click(control.reference) else f"[{wanted.number}] cannot be clicked now."
-        if wanted.verb == "select":
-            if wanted.text not in control.options:
-                return f"[{wanted.number}] has no such option."
-            done = self._tab.select(control.reference, wanted.text)
+            return f"[{action.number}] is disabled."
+        if action.verb == "click":
+            return None if self._tab.click(control.reference) else f"[{action.number}] cannot be clicked now."
+        if action.verb == "select":
+            if action.text not in control.options:
+                return f"[{action.number}] has no such option."
+            done = self._tab.select(control.reference, action.text)
         else:
             if control.role not in FIELDS or control.options:
-                return f"[{wanted.number}] is not a text field."
-            if len(wanted.text) > LONGEST:
+                return f"[{action.number}] is not a text field."
+            if len(action.text) > LONGEST:
                 return f"Type at most {LONGEST} characters."
-            done = self._tab.fill(control.reference, clean(wanted.text))
-        return None if done else f"[{wanted.number}] cannot be used now."
+            done = self._tab.fill(control.reference, clean(action.text))
+        return None if done else f"[{action.number}] cannot be used now."

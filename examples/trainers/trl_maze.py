@@ -40,7 +40,7 @@ class Played:
     ids: list[int]
     info: dict[str, Any]
     begins: int = 0
-    said: list[int] = field(default_factory=list)
+    mask: list[int] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
     anchors: list[Any] = field(default_factory=list)
     understood: list[bool] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Played:
         self.over = terminated or self.truncated
         heard = [] if self.over else chat.bridge(text, ended=reply[-1] in chat.end_ids)
         self.ids += reply + heard
-        self.said += [1] * len(reply) + [0] * len(heard)
+        self.mask += [1] * len(reply) + [0] * len(heard)
 
 
 def play(prompts: list[str], trainer: Any) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def play(prompts: list[str], trainer: Any) -> dict[str, Any]:
     return {
         "prompt_ids": [e.ids[: e.begins] for e in episodes],
         "completion_ids": [e.ids[e.begins :] for e in episodes],
-        "env_mask": [e.said for e in episodes],
+        "env_mask": [e.mask for e in episodes],
         "logprobs": None,
         "rollout": [
             mc.Rollout(
@@ -103,11 +103,11 @@ def replies(model: Any, contexts: list[list[int]], chat: ChatTemplate) -> list[l
         eos_token_id=sorted(chat.end_ids),
         pad_token_id=chat.end_id,
     )
-    found = []
+    replies = []
     for ids in drawn[:, width:].tolist():
         ends = next((place for place, token in enumerate(ids, 1) if token in chat.end_ids), len(ids))
-        found.append(ids[:ends])
-    return found
+        replies.append(ids[:ends])
+    return replies
 
 
 def main() -> None:
@@ -115,20 +115,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=20, help="of 64 episodes")
     parser.add_argument("--out", type=Path, default=Path("trl-maze"))
-    asked = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
     short = {"warmup.check_every": 100, "warmup.until_success": 0.3, "rollout.tasks": 1, "evaluation.limit": 1}
-    mt.train(recipe="quickstart", out=str(asked.out / "warm"), seed=asked.seed, steps=1, **short)
-    warm = asked.out / "warm" / "checkpoints" / "step_000000" / "model"
+    mt.train(recipe="quickstart", out=str(options.out / "warm"), seed=options.seed, steps=1, **short)
+    warm = options.out / "warm" / "checkpoints" / "step_000000" / "model"
     trainer = CreditGRPOTrainer(
         model=str(warm),
         credit=CREDIT,
         rollout_func=play,
         train_dataset=Dataset.from_dict({"prompt": [str(number) for number in range(100_000)]}),
         args=GRPOConfig(
-            str(asked.out / "trl"),
-            seed=asked.seed,
-            max_steps=asked.steps * 4,
+            str(options.out / "trl"),
+            seed=options.seed,
+            max_steps=options.steps * 4,
             num_generations=8,
             per_device_train_batch_size=16,
             steps_per_generation=4,
@@ -144,14 +144,14 @@ def main() -> None:
         ),
     )
     trainer.train()
-    trainer.save_model(str(asked.out / "model"))
-    before = mt.evaluate(str(warm), limit=200, out=str(asked.out / "before"))
-    said = {"temperature": 1.0, "max_tokens": WORDS}
-    model = str(asked.out / "model")
-    after = mt.evaluate(model, MAZE, limit=200, out=str(asked.out / "after"), agent=AGENT, sampling=said)
-    gained = mt.compare(str(asked.out / "before"), str(asked.out / "after"))["comparisons"][0]["success"]
+    trainer.save_model(str(options.out / "model"))
+    before = mt.evaluate(str(warm), limit=200, out=str(options.out / "before"))
+    sampling = {"temperature": 1.0, "max_tokens": WORDS}
+    model = str(options.out / "model")
+    after = mt.evaluate(model, MAZE, limit=200, out=str(options.out / "after"), agent=AGENT, sampling=sampling)
+    gained = mt.compare(str(options.out / "before"), str(options.out / "after"))["comparisons"][0]["success"]
     means = {name: one.summary["success"]["mean"] for name, one in (("before", before), ("after", after))}
-    print(json.dumps({"seed": asked.seed, "steps": asked.steps, **means, **gained}))
+    print(json.dumps({"seed": options.seed, "steps": options.steps, **means, **gained}))
 
 
 if __name__ == "__main__":

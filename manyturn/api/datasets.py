@@ -6,7 +6,7 @@ from pathlib import Path
 from manyturn.envs.shop.reward.nouns import SpacyNouns
 from manyturn.envs.shop.webshop import prepared
 from manyturn.envs.shop.webshop.goal_tasks import tasks_of
-from manyturn.envs.shop.webshop.manifest import KNOWN, PUBLIC_COPY, Facts, cache_folder, facts_of, record, recorded
+from manyturn.envs.shop.webshop.hash_cache import KNOWN, PUBLIC_COPY, Facts, cache_folder, facts_of, record, recorded
 from manyturn.envs.shop.webshop.official import load
 from manyturn.envs.shop.webshop.records import ALL_PRODUCTS, HUMAN, KINDS, SOURCE, files_of
 

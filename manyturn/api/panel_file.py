@@ -110,24 +110,24 @@ def read_panel(path: Path, env: str | None = None, split: str | None = None) -> 
 
 
 def args_of(
-    panel: Panel, path: Path, env: str, given: Mapping[str, Any], known: Mapping[str, Any] | None = None
+    panel: Panel, path: Path, env: str, overrides: Mapping[str, Any], inherited: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """The environment's arguments on a panel: the file's, and from elsewhere those that a file must not give.
 
     Args:
         path: the panel's file, for errors.
         env: id or ``FILE.py:Class``, of a file that the user has named.
-        given: from the command line; the file's others are not changed by it.
-        known: from a run, where ``given`` lacks them.
+        overrides: from the command line; the file's others are not changed by it.
+        inherited: from a run, where ``overrides`` lacks them.
 
     Raises:
         PanelError: the file gives what ``guarded_arguments`` names and nobody else does, or an argument has two values.
     """
-    guarded = guarded_arguments(env, {**panel.args, **given})
-    for name, value in given.items():
+    guarded = guarded_arguments(env, {**panel.args, **overrides})
+    for name, value in overrides.items():
         if name not in guarded and (name not in panel.args or panel.args[name] != value):
             raise PanelError(f"{path} says which arguments: leave {name} out of --env.args, or make another panel")
-    trusted = {**(known or {}), **given}
+    trusted = {**(inherited or {}), **overrides}
     doubted = {name: value for name, value in panel.args.items() if name in guarded and name not in trusted}
     if doubted:
         differences = ", ".join(f"{name} = {_as_toml(value)}" for name, value in doubted.items())

@@ -200,14 +200,14 @@ def _played(
         steps, settings = resuming.get("steps"), config or read_config(folder)
         shown = TrainingReport(folder, settings if steps is None else settings.model_copy(update={"steps": steps}))
 
-    def told(line: dict[str, Any]) -> None:
+    def pass_on(line: dict[str, Any]) -> None:
         for listener in (shown, report):
             if listener is not None:
                 listener(line)
 
     try:
         with without_foreign_bars(), shown or nullcontext():
-            summary = result_of(run(config, folder, resume=config is None, report=told, **resuming))
+            summary = result_of(run(config, folder, resume=config is None, report=pass_on, **resuming))
     except Stopped as stopped:
         if stopped.signal is not signal.SIGINT:
             raise

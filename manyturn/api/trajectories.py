@@ -37,14 +37,14 @@ class Format(NamedTuple):
 
 FORMATS: Mapping[str, Format] = {
     "atif": Format(atif.write, "trajectories"),
-    "chat": Format(lambda out, found: write_text_lines(out, chat.lines_of(found)), "conversations", chat.LOST),
+    "chat": Format(lambda out, items: write_text_lines(out, chat.lines_of(items)), "conversations", chat.LOST),
     "preferences": Format(
-        lambda out, found: write_text_lines(out, preferences.lines_of(found)), "pairs", preferences.LOST
+        lambda out, items: write_text_lines(out, preferences.lines_of(items)), "pairs", preferences.LOST
     ),
     "datasets": Format(hub.write, "trajectories"),
     "inspect": Format(inspect_logs.write, "samples"),
     "openenv": Format(
-        lambda out, found: write_text_lines(out, training_trace.lines_of(found)), "traces", training_trace.LOST
+        lambda out, items: write_text_lines(out, training_trace.lines_of(items)), "traces", training_trace.LOST
     ),
 }
 

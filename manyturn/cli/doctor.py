@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from manyturn.cli.machine import Diagnosis, folders, hardware, hub
+from manyturn.cli.machine_checks import Diagnosis, folders, hardware, hub
 
 _EXTRAS = {
     "train": "training, and models as policies",

@@ -9,7 +9,7 @@ from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.trainers.credit.rollouts import Rollout
 
 
-def told(turns: Sequence[tuple[Answer, Answer]]) -> dict[str, Any]:
+def rollout_fields(turns: Sequence[tuple[Answer, Answer]]) -> dict[str, Any]:
     """Fields of ``Rollout`` as plain values.
 
     Args:

@@ -17,7 +17,7 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv  # pyright: ignore[reportMi
 
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.export.exported_env import Exported, task_of
-from manyturn.integrations.rollout_fields import told
+from manyturn.integrations.rollout_fields import rollout_fields
 
 
 class ExportedEnv(BaseTextEnv):
@@ -68,7 +68,7 @@ class ExportedEnv(BaseTextEnv):
     def get_metrics(self) -> dict[str, Any]:
         """Figures of the episode, and its turns. SkyRL takes means of numbers, and leaves the turns as they are."""
         metrics: dict[str, Any] = {"turns": self.turns, "invalid": self._invalid, **self._last.measures}
-        metrics |= {"credit": told(self._turns)} if self._turns else {}
+        metrics |= {"credit": rollout_fields(self._turns)} if self._turns else {}
         return metrics if self._last.success is None else metrics | {"success": float(self._last.success)}
 
     def close(self) -> None:

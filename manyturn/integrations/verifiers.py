@@ -27,7 +27,7 @@ from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seats, open_seats
 from manyturn.export.exported_env import Exported, episode_seed
-from manyturn.integrations.rollout_fields import told
+from manyturn.integrations.rollout_fields import rollout_fields
 
 _AT_ONCE = 1024  # episodes of one process of verifiers, which bounds them itself
 
@@ -68,12 +68,12 @@ class PanelTaskset(vf.Taskset[EpisodeTask, PanelTasksetConfig]):
         return Exported.read(self.folder)
 
     @cached_property
-    def known(self) -> dict[str, Task]:
+    def tasks_by_id(self) -> dict[str, Task]:
         """Id -> task, of the split."""
         return {task.id: task for task in self.world.tasks(self.config.split)}
 
     def load(self) -> Iterator[EpisodeTask]:
-        for task in self.known.values():
+        for task in self.tasks_by_id.values():
             about = {"id": task.id, "name": task.id, "system_prompt": self.world.instructions or None}
             data = EpisodeData(**about, split=task.split, content=task.content, seed=episode_seed(task))
             yield EpisodeTask(data, self.config.task)
@@ -113,7 +113,7 @@ class EpisodeEnv(vf.Env[EpisodeEnvConfig]):
     async def run(self, task: EpisodeTask, agents: Any) -> None:
         """Play to the end, or until verifiers ends it."""
         assert self._seats is not None
-        task_row = self.taskset.known.get(task.data.id)
+        task_row = self.taskset.tasks_by_id.get(task.data.id)
         if task_row is None or task_row.content != task.data.content:
             raise ValueError(f"task {task.data.id} is none of the split {self.taskset.config.split} of this export")
         turns = list[PlayedTurn]()
@@ -148,7 +148,9 @@ def _judge(trace: Any, turns: list[PlayedTurn], last: Answer) -> None:
     plain = [_plain(turn) for turn in turns]
     trace.info["manyturn"] = {"turns": plain, "ended": last.ended, "truncated": not last.terminated}
     if turns:
-        trace.info["credit"] = told([(turn.before, turn.after) for turn in turns]) | {"truncated": not last.terminated}
+        trace.info["credit"] = rollout_fields([(turn.before, turn.after) for turn in turns]) | {
+            "truncated": not last.terminated
+        }
 
 
 def _plain(turn: PlayedTurn) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from verl.experimental.agent_loop.agent_loop import (  # pyright: ignore[reportM
 
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.export.exported_env import Exported, task_of
-from manyturn.integrations.rollout_fields import told
+from manyturn.integrations.rollout_fields import rollout_fields
 
 Message = dict[str, Any]
 
@@ -102,7 +102,7 @@ class EpisodeLoop(AgentLoopBase):  # pyright: ignore[reportGeneralTypeIssues]
             num_turns=2 * len(turns),
             metrics={},
             extra_fields={
-                "credit": told(turns) | {"tokens": counts},
+                "credit": rollout_fields(turns) | {"tokens": counts},
                 "turn_scores": rewards,
                 "tool_rewards": [],
             },

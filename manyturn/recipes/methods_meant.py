@@ -30,7 +30,7 @@ def refuse_recipe_names(changes: Mapping[str, Any]) -> None:
 
 
 def _at(changes: Mapping[str, Any], name: str) -> Any:
-    found: Any = changes
+    value: Any = changes
     for key in name.split("."):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value

@@ -6,7 +6,7 @@ from typing import Any
 
 from manyturn.agents.evaluation.paired_comparison import Evaluated, compare
 from manyturn.envs.contract.tasks.panel import portable_name
-from manyturn.report.head import Head, Plain, ends, figure, said, table
+from manyturn.report.head import Head, Plain, ends, figure, plain_text, table
 
 _PROPORTIONS = {"success": "success", "success_errors_as_failures": "success, errors as failures"}
 
@@ -47,7 +47,7 @@ def _facts(comparison: Plain, evaluations: Sequence[Evaluated]) -> list[list[str
     panel, first = comparison["panels"][0], evaluations[0].summary
     over = "tasks that all have" if comparison["shared"] else f"tasks of {panel['id']}"
     return [
-        ["environment", f"{portable_name(comparison['env'])} {said(first.get('args', {}))}".strip()],
+        ["environment", f"{portable_name(comparison['env'])} {plain_text(first.get('args', {}))}".strip()],
         ["compared over", f"{comparison['n_tasks']} {over}"],
         ["panel's hash", ", ".join(dict.fromkeys(one["hash"] for one in comparison["panels"]))],
         ["difference", "mean over tasks, this policy minus the first, with a 95 % interval paired by task"],

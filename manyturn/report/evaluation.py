@@ -8,7 +8,7 @@ from manyturn.agents.evaluation.paired_comparison import Evaluated
 from manyturn.agents.evaluation.remarks import remarks
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import portable_name
-from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
+from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, plain_text, read_json, table
 
 
 def evaluation_head(evaluated: Evaluated) -> Head:
@@ -78,13 +78,13 @@ def _facts(summary: Mapping[str, Any], folder: Path) -> list[list[str]]:
     panel, seconds = summary["panel"], summary["seconds"]
     facts = [
         ["policy", str(summary["policy"])],
-        ["environment", f"{portable_name(summary['env'])} {said(summary['args'])}".strip()],
+        ["environment", f"{portable_name(summary['env'])} {plain_text(summary['args'])}".strip()],
         ["environment identity", identity_fact(summary)],
         ["panel", f"{panel['id']}, {panel['n_tasks']} tasks"],
         ["panel's hash", panel["hash"]],
         ["episodes", f"{summary['n_episodes']}, {summary['repeats']} of each task"],
         ["seed", str(summary["seed"])],
-        *([name, said(summary[name])] for name in ("sampling", "agent") if summary[name] is not None),
+        *([name, plain_text(summary[name])] for name in ("sampling", "agent") if summary[name] is not None),
         ["turn limit", f"{summary['max_turns']}, where the environment has none of its own"],
     ]
     if summary["retried"]["n"]:
@@ -110,7 +110,10 @@ def made_with(folder: Path) -> list[list[str]]:
         return []
     manifest = read_json(folder / "manifest.json")
     packages = {"python": manifest.get("python"), **manifest.get("packages", {})}
-    return [["made", said(manifest.get("created"))], ["versions", ", ".join(f"{n} {v}" for n, v in packages.items())]]
+    return [
+        ["made", plain_text(manifest.get("created"))],
+        ["versions", ", ".join(f"{n} {v}" for n, v in packages.items())],
+    ]
 
 
 def _broken_down(title: str, label: str, groups: Mapping[str, Any]) -> Plain:

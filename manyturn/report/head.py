@@ -86,16 +86,18 @@ def read_json(path: Path) -> Plain:
     return plain
 
 
-def said(value: Any) -> str:
+def plain_text(value: Any) -> str:
     """A plain value as short text: no quotes and braces where they are not needed.
 
-    >>> said({"name": "clip", "low": 0.2, "kl": {"coef": 0.01}})
+    >>> plain_text({"name": "clip", "low": 0.2, "kl": {"coef": 0.01}})
     'clip (low 0.2, kl (coef 0.01))'
     """
     if isinstance(value, dict):
         name = next((str(value[key]) for key in ("name", "kind", "id") if key in value), "")
-        others = ", ".join(f"{k} {said(v)}" for k, v in value.items() if k not in ("name", "kind", "id") and v != {})
+        others = ", ".join(
+            f"{k} {plain_text(v)}" for k, v in value.items() if k not in ("name", "kind", "id") and v != {}
+        )
         return f"{name} ({others})".strip() if others else name
     if isinstance(value, list):
-        return ", ".join(map(said, value)) or "none"
+        return ", ".join(map(plain_text, value)) or "none"
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

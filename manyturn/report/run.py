@@ -6,7 +6,7 @@ from pathlib import Path
 from manyturn.envs.contract.env.roles import PARTS
 from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.report.evaluation import error_warnings, evaluation_tables, identity_fact, made_with
-from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
+from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, plain_text, read_json, table
 from manyturn.trainers.recipe.config import read_toml
 from manyturn.trainers.record.env_changes import env_change_lines
 from manyturn.trainers.record.run_folder import RunFolderError, read_metrics
@@ -223,10 +223,10 @@ def _warnings(config: Plain, steps: Sequence[Plain], summary: Plain | None, eval
 def _facts(config: Plain, steps: Sequence[Plain], summary: Plain | None) -> list[list[str]]:
     credit, env = config["credit"], config["env"]
     facts = [
-        ["environment", f"{portable_name(env['id'])} {said(env.get('args', {}))}".strip()],
-        ["model", said(config["model"])],
-        *([stage, said(credit[stage])] for stage in ("rewards", "advantage", "modulation") if credit.get(stage)),
-        ["objective", said(config["objective"])],
+        ["environment", f"{portable_name(env['id'])} {plain_text(env.get('args', {}))}".strip()],
+        ["model", plain_text(config["model"])],
+        *([stage, plain_text(credit[stage])] for stage in ("rewards", "advantage", "modulation") if credit.get(stage)),
+        ["objective", plain_text(config["objective"])],
         ["a step", f"{config['rollout']['tasks']} tasks, {config['rollout']['group']} episodes of each"],
         ["steps", f"{steps[-1]['step'] if steps else 0} of {config['steps']}"],
         ["seed", str(config["seed"])],
@@ -236,7 +236,7 @@ def _facts(config: Plain, steps: Sequence[Plain], summary: Plain | None) -> list
         title = f"success on the {panel['n_tasks']} tasks of {panel['id']}, with 95 % intervals"
         facts += [["held-out figures", title], ["panel's hash", panel["hash"]]]
         facts.append(["environment identity", identity_fact(summary)])
-        facts += [[title, said(summary[key])] for key, title in _TOLD.items()]
+        facts += [[title, plain_text(summary[key])] for key, title in _TOLD.items()]
     return facts
 
 
@@ -246,6 +246,6 @@ def _configuration(config: Plain) -> Plain:
             if isinstance(value, dict) and value:
                 yield from entries(f"{prefix}{key}.", value)
             else:
-                yield [f"{prefix}{key}", said(value)]
+                yield [f"{prefix}{key}", plain_text(value)]
 
     return table("Configuration", {"entry": "text", "value": "text"}, list(entries("", config)))

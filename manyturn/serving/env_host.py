@@ -90,15 +90,15 @@ class Hosting:
         return name
 
 
-async def host(hosting: Hosting, place: Listening, said: Callable[[str], object]) -> None:
+async def host(hosting: Hosting, place: Listening, announce: Callable[[str], object]) -> None:
     """Host environments until cancelled.
 
     Args:
-        said: called with the address, as soon as it listens.
+        announce: called with the address, as soon as it listens.
     """
     with contextlib.closing(listening(place.port, place.host)) as socket:
         keep_alive(socket)
-        await answer(EnvHost(hosting).app(), socket, place, said)
+        await answer(EnvHost(hosting).app(), socket, place, announce)
 
 
 class EnvHost(OneDriver):

@@ -34,18 +34,18 @@ from manyturn.terminal.exit_codes import line_of
 _MANY = 2**20  # episodes: there is no limit but the engine's own queue
 
 
-async def sample(device: str, place: Listening, said: Callable[[str], object]) -> None:
+async def sample(device: str, place: Listening, announce: Callable[[str], object]) -> None:
     """Draw for drivers until cancelled.
 
     Args:
         device: auto, cpu or cuda.
-        said: called with the address, as soon as it listens.
+        announce: called with the address, as soon as it listens.
     """
     from manyturn.trainers.run.setup.policy_model import choose_device
 
     with contextlib.closing(listening(place.port, place.host)) as socket:
         keep_alive(socket)
-        await answer(SamplerServer(choose_device(device)).app(), socket, place, said)
+        await answer(SamplerServer(choose_device(device)).app(), socket, place, announce)
 
 
 class SamplerServer(OneDriver):

@@ -83,32 +83,32 @@ class Served:
 
 
 async def serve(
-    served: Served, place: Listening, wire: Callable[[Episodes], ASGIApp], said: Callable[[str], object]
+    served: Served, place: Listening, wire: Callable[[Episodes], ASGIApp], announce: Callable[[str], object]
 ) -> None:
     """Serve until cancelled.
 
     Args:
         wire: makes the application that speaks to clients.
-        said: called with the server's address, as soon as it listens.
+        announce: called with the server's address, as soon as it listens.
     """
     with contextlib.closing(listening(place.port, place.host)) as socket:
         seats = open_seats(served.env, served.env_args, served.wrappers, served.limit, served.workers, served.timeout)
         async with seats, Episodes(seats, served.split, served.seed, served.idle) as episodes:
-            await answer(wire(episodes), socket, place, said)
+            await answer(wire(episodes), socket, place, announce)
 
 
-async def answer(app: ASGIApp, socket: Socket, place: Listening, said: Callable[[str], object]) -> None:
+async def answer(app: ASGIApp, socket: Socket, place: Listening, announce: Callable[[str], object]) -> None:
     """Let an application answer whoever may come, until cancelled.
 
     Args:
         socket: listens already, as ``place`` says.
-        said: called with the address.
+        announce: called with the address.
     """
     host, port = socket.getsockname()[:2]
     address = f"{f'[{host}]' if ':' in host else host}:{port}"
     server = _Server(_config(Doorkeeper(app, place.token, address, place.is_loopback, _CONNECTIONS)))
     work = asyncio.create_task(server.serve([socket]))
-    said(f"http://{address}")
+    announce(f"http://{address}")
     try:
         await asyncio.shield(work)
     finally:

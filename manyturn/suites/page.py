@@ -10,6 +10,7 @@ from manyturn.suites.suite import NEEDS, Suite
 from manyturn.suites.table import CEILING, FLOOR
 
 _FOLDER = "../benchmarks/results/suite"
+_EARLIER, _SCRIPT = "python benchmarks/suite.py", "python -m benchmarks.runs.suite"  # results name the former
 _ROLES = {FLOOR: "floor", CEILING: "ceiling"}
 Results = Mapping[str, Mapping[str, Any]]
 
@@ -120,8 +121,9 @@ def _skipped(results: Results) -> str:
 
 
 def _commands(results: Results) -> str:
-    """Origin of the results that state it; an evaluation by hand does not."""
-    lines = [f"- {name}: `{values['command']}`" for name, values in results.items() if "command" in values]
+    """Origin of the results that state it, as a command of today; an evaluation by hand does not state it."""
+    commands = {name: values["command"] for name, values in results.items() if "command" in values}
+    lines = [f"- {name}: `{command.replace(_EARLIER, _SCRIPT)}`" for name, command in commands.items()]
     return "\n".join(["## Commands", "", *lines]) if lines else ""
 
 

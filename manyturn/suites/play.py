@@ -20,7 +20,7 @@ async def evaluate_suite(
     policies: Sequence[Any],
     suite: str,
     settings: Settings,
-    asked: Mapping[str, Any],
+    options: Mapping[str, Any],
     *,
     only: Sequence[str] = (),
     require: Sequence[str] = (),
@@ -32,7 +32,7 @@ async def evaluate_suite(
         policies: as ``evaluate_policies`` takes them.
         suite: a suite's name or file.
         settings: those that a suite does not fix. Without ``out`` results are kept in ``runs/suite-NAME``.
-        asked: options of the policies.
+        options: options of the policies.
         only: panels or families; default: all.
         require: needs, ``NEEDS``, whose absence is an error; of panels that lack something else it is said that they
             were skipped.
@@ -49,7 +49,7 @@ async def evaluate_suite(
     if settings.out is None:
         root = Path("runs") / f"suite-{frozen.name}"
         settings = replace(settings, out=root if len(names) > 1 else root / stem_of(names[0]))
-    async with entrants_of(policies, settings, asked) as entrants:
+    async with entrants_of(policies, settings, options) as entrants:
         ready, lacking = checked(frozen, file, chosen, tuple(require))
         _guard(ready, entrants)
         tallies = [Tally(frozen, file, settings) for _ in entrants]

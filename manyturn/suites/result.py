@@ -60,15 +60,15 @@ class Tally:
         """A panel is not played."""
         self.skipped[one.name] = reason
 
-    def take(self, one: SuitePanel, found: Evaluation) -> None:
+    def take(self, one: SuitePanel, evaluation: Evaluation) -> None:
         """A panel was played."""
-        summary = found.summary
+        summary = evaluation.summary
         self._about = {name: summary[name] for name in _OF_POLICY}
         self.panels[one.name] = {"identity": one.identity, **_figures(summary)}
         if not one.need:
-            values = values_by_task(scored_rows(found.episodes), "success")
+            values = values_by_task(scored_rows(evaluation.episodes), "success")
             self._success |= {f"{one.name} {task}": numbers for task, numbers in values.items()}
-        notes = reply_remarks(found.episodes, found.turns, summary["agent"])
+        notes = reply_remarks(evaluation.episodes, evaluation.turns, summary["agent"])
         for remark in (*notes.lines, *remarks(summary, invalid_explained=notes.explain_invalid)):
             self._remarks.setdefault(remark, []).append(one.name)
 

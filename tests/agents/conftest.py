@@ -98,7 +98,7 @@ def engine_gap() -> Callable[[torch.nn.Module, Sequence[Episode], float], float]
         gaps = [0.0]
         for episode in episodes:
             for branch in episode.ledger.branches:
-                said = torch.tensor(branch.said[1:])
+                said = torch.tensor(branch.reply_mask[1:])
                 ours = learner_logprobs(model, branch.ids, temperature)
                 gaps.append(float((ours - torch.tensor(branch.logprobs[1:]))[said].abs().max()))
         return max(gaps)

@@ -6,6 +6,7 @@ The processes are forked, which is quick and must happen before anything has sta
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -50,6 +51,31 @@ def short_run(**changes: Any) -> RunConfig:
             **changes,
         }
     )
+
+
+def figures_apart_from_hosts(run: Path) -> dict[str, Any]:
+    """All figures of a run except for its clock and its hosts."""
+    values, hosts = figures(run), ("lost_hosts", "moved_episodes", "host_")
+    lines = [{name: value for name, value in line.items() if not name.startswith(hosts)} for line in values["metrics"]]
+    return {**values, "metrics": lines}
+
+
+def resumed_to_the_bit(config: RunConfig, folder: Path) -> Path:
+    """A run whose copy, taken after its third step and continued, had the same figures.
+
+    Checkpoint 2 is on disk then, and step 3 is in the journal.
+    """
+    calm, killed = folder / "calm", folder / "killed"
+
+    def copy_when_half_done(line: dict[str, Any]) -> None:
+        if line["phase"] == "train" and line["step"] == 3:
+            shutil.copytree(calm, killed)
+
+    asyncio.run(train(config, calm, report=copy_when_half_done))
+    assert not (killed / "summary.json").exists()
+    asyncio.run(train(None, killed, resume=True))
+    assert figures(killed) == figures(calm)
+    return calm
 
 
 def work_on(folder: Path) -> None:

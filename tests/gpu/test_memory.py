@@ -111,8 +111,8 @@ def test_a_learner_that_runs_out_of_memory_learns_in_smaller_passes(device):
     language = LanguageModel(model(device, width=256), None, None)  # type: ignore[arg-type]  # no text
     learner = Learner(language, LearnerConfig(minibatch=64, micro_tokens=65536, packing="padding"), ClipConfig(), 1.0)
     rows = [sample(number) for number in range(64)]
-    credit_T = np.random.default_rng(0).standard_normal(int(sum(row.said.sum() for row in rows)))
-    learner.learn(learner.read(rows[:2]), credit_T[: int(sum(row.said.sum() for row in rows[:2]))], 1.0, (0,))
+    credit_T = np.random.default_rng(0).standard_normal(int(sum(row.reply_mask.sum() for row in rows)))
+    learner.learn(learner.read(rows[:2]), credit_T[: int(sum(row.reply_mask.sum() for row in rows[:2]))], 1.0, (0,))
     step = learner.read(rows)
     with little_left(device, 1e8):
         means = learner.learn(step, credit_T, 1.0, (1,))

@@ -7,8 +7,8 @@ import pytest
 
 from manyturn.api import datasets
 from manyturn.cli.app import app
-from manyturn.envs.shop.webshop import manifest
-from manyturn.envs.shop.webshop.manifest import facts_of
+from manyturn.envs.shop.webshop import hash_cache
+from manyturn.envs.shop.webshop.hash_cache import facts_of
 from manyturn.envs.shop.webshop.official import load
 from manyturn.envs.shop.webshop.records import ALL_ATTRIBUTES, ALL_PRODUCTS, ATTRIBUTES, HUMAN, PRODUCTS, DataError
 
@@ -67,7 +67,7 @@ def test_files_that_are_not_the_public_ones_fail_until_they_are_accepted(tmp_pat
 def test_the_public_files_are_known_by_what_they_hold(tmp_path: Path, monkeypatch, capsys) -> None:
     folder = files(tmp_path / "data")
     known = {name: facts_of(folder / name).git for name in (PRODUCTS, ATTRIBUTES)}
-    monkeypatch.setattr(datasets, "KNOWN", manifest.KNOWN | known)
+    monkeypatch.setattr(datasets, "KNOWN", hash_cache.KNOWN | known)
     assert command(folder) == 0 and capsys.readouterr().out.count("as in github.com/WooooDyy/AgentGym") == 2
 
 
@@ -106,8 +106,8 @@ def test_a_record_that_cannot_be_read_is_made_anew(tmp_path: Path, cache: Path) 
     [file] = (cache / "manifests").iterdir()
     file.write_text("{")
     with pytest.raises(DataError, match="not prepared yet"):
-        manifest.recorded_hashes([folder / ALL_PRODUCTS])
-    assert command(folder) == 0 and manifest.recorded_hashes([folder / ALL_PRODUCTS])
+        hash_cache.recorded_hashes([folder / ALL_PRODUCTS])
+    assert command(folder) == 0 and hash_cache.recorded_hashes([folder / ALL_PRODUCTS])
 
 
 def test_a_folder_without_files_is_told_what_it_lacks(tmp_path: Path) -> None:

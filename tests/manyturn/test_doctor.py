@@ -12,9 +12,9 @@ from rich.console import Console
 
 from manyturn.agents.engine import device_memory
 from manyturn.agents.engine.device_memory import size
-from manyturn.cli import machine
+from manyturn.cli import machine_checks
 from manyturn.cli.doctor import dependencies, engines, examine, extras, print_findings, python, within
-from manyturn.cli.machine import Diagnosis, fits, folders, hub
+from manyturn.cli.machine_checks import Diagnosis, fits, folders, hub
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 
 pytestmark = pytest.mark.versions
@@ -151,7 +151,7 @@ def test_a_container_limit_counts_and_not_the_host(monkeypatch, tmp_path):
     monkeypatch.setattr(device_memory, "_CGROUP", tmp_path)
     (tmp_path / "memory.max").write_text("1000000000\n")
     (tmp_path / "cpu.max").write_text("50000 100000\n")
-    found = {finding.subject: finding.text for finding in machine.hardware()}
+    found = {finding.subject: finding.text for finding in machine_checks.hardware()}
     assert found["memory"].startswith("1.0 GB") and found["cpu"] == "1 cores"
     for name in ("memory.max", "cpu.max"):
         (tmp_path / name).write_text("max 100000\n")

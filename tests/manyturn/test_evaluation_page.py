@@ -16,5 +16,5 @@ def test_the_policies_and_the_script_of_the_page_run(command, tmp_path, monkeypa
     ended = command("evaluate", "pol.py:Explorer", "--env", "manyturn/Maze-v0", "--limit", 4)
     assert ended.code == 0, ended.err
     (tmp_path / "script.py").write_text("\n".join(policies))
-    found = runpy.run_path(str(tmp_path / "script.py"))["found"]
-    assert found.summary["n_episodes"] == 20
+    result = runpy.run_path(str(tmp_path / "script.py"))["result"]
+    assert result.summary["n_episodes"] == 20

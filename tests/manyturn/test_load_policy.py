@@ -1,13 +1,11 @@
 """A loaded policy must play by hand as it does in an evaluation, and must not be loaded for each of them."""
 
 import asyncio
-import doctest
 import shutil
 
 import pytest
 
 import manyturn as mt
-from manyturn.api import loaded_policy
 from manyturn.terminal.overrides import OverrideError
 
 
@@ -109,7 +107,3 @@ def test_what_cannot_be_loaded_or_has_no_effect_is_refused(run):
     policy.close()
     with pytest.raises(ValueError, match="is closed: load it again"):
         mt.evaluate(policy)
-
-
-def test_the_example_holds():
-    assert doctest.testmod(loaded_policy) == (0, 4)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from rich.console import Console
-from short_runs import figures
+from short_runs import figures, resumed_to_the_bit
 
 from manyturn.agents.evaluation.paired_comparison import read_evaluation
 from manyturn.agents.model.language_model import build_tiny
@@ -119,8 +119,6 @@ def test_an_environment_that_lists_no_commands_refuses_before_anything_is_played
 
 @pytest.mark.slow
 def test_a_limited_run_has_the_same_bits_with_workers_and_after_a_kill(trained, tmp_path):
-    from played_guesses import resumed_to_the_bit
-
     calm = resumed_to_the_bit(limited(), tmp_path)
     asyncio.run(train(limited(env={"workers": 2}), tmp_path / "workers"))
     assert figures(tmp_path / "workers") == figures(calm) == figures(trained)

@@ -1,13 +1,11 @@
 """An option that is documented nowhere, or whose documentation says something else than its class."""
 
-import doctest
 import re
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
-from manyturn.cli.pages import option_pages
 from manyturn.cli.pages.option_pages import groups, markdown, of_section
 from manyturn.envs.contract.options.option_paths import option_paths
 from manyturn.envs.contract.options.registry import Named
@@ -69,10 +67,6 @@ def test_a_plugins_option_is_listed_and_the_page_leaves_it_out(command):
     assert 'loggers = "test_listed"\nA plugin\'s logger.' in found
     assert '--loggers.mark-of-it  text; default "!"' in found
     assert "test_listed" not in markdown()
-
-
-def test_the_examples_hold():
-    assert doctest.testmod(option_pages).failed == 0
 
 
 def test_help_of_train_names_the_environment_and_where_options_are_listed(command):

@@ -1,17 +1,14 @@
 """An evaluation that takes hours must say how far it is, and one that is stopped must say how it goes on."""
 
 import asyncio
-import doctest
 import io
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from manyturn.agents.evaluation import summary_table
 from manyturn.agents.evaluation.finished_episodes import Progress
 from manyturn.agents.tokens.usage import Spent
-from manyturn.terminal import progress
 from manyturn.terminal.progress import Watch
 
 
@@ -84,9 +81,3 @@ def test_a_terminal_shows_a_bar_and_no_lines_unless_it_can_only_append(monkeypat
     monkeypatch.setenv("TERM", term)
     told = watched([(second, after(second)) for second in range(0, 101, 10)], terminal=True)
     assert ("mine: 1" in told, "100/340" in told) == (not draws, draws)
-
-
-@pytest.mark.parametrize("module", [progress, summary_table])
-def test_examples_in_docstrings_hold(module):
-    found = doctest.testmod(module)
-    assert found.attempted and not found.failed

@@ -2,17 +2,15 @@
 
 import ast
 import asyncio
-import doctest
 import io
 import itertools
 import re
-import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
 from rich.console import Console
-from short_runs import figures
+from short_runs import resumed_to_the_bit
 
 from manyturn import trainers
 from manyturn.cli.pages.method_pages import (
@@ -26,7 +24,7 @@ from manyturn.cli.pages.method_pages import (
 )
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.options.overlay import overlay
-from manyturn.recipes import load_recipe, methods, named_recipe, names, stack, whole_runs
+from manyturn.recipes import load_recipe, methods, named_recipe, names, whole_runs
 from manyturn.recipes.stack import combined, stacked
 from manyturn.trainers.recipe.config import configure, parse_config, to_toml
 from manyturn.trainers.record.metrics import METRICS
@@ -154,25 +152,11 @@ def test_every_method_trains_and_logs_what_its_page_says(name, tmp_path):
 
 def test_the_combined_method_goes_on_to_the_bit_after_a_kill(tmp_path):
     """Its gate, estimator, entropy history and KL reference are all in the checkpoint."""
-    calm, killed = tmp_path / "calm", tmp_path / "killed"
-
-    def copy_when_half_done(line):
-        if line["phase"] == "train" and line["step"] == 3:  # checkpoint 2 is on disk, step 3 is done and not yet saved
-            shutil.copytree(calm, killed)
-
-    config = tiny("gigpo-spa-epo-gra", steps=4, checkpoint_every=2)
-    asyncio.run(train(config, calm, report=copy_when_half_done))
-    assert not (killed / "summary.json").exists()
-    asyncio.run(train(None, killed, resume=True))
-    assert figures(killed) == figures(calm)
+    calm = resumed_to_the_bit(tiny("gigpo-spa-epo-gra", steps=4, checkpoint_every=2), tmp_path)
     assert "epo_reference" in read_metrics(calm)[-1] and "progress_loss" in read_metrics(calm)[-1]
 
 
 # ---- recipes on top of each other
-
-
-def test_the_examples_of_stacking_hold():
-    assert doctest.testmod(stack, optionflags=doctest.ELLIPSIS).failed == 0
 
 
 def test_any_recipe_goes_on_top_of_a_whole_run():

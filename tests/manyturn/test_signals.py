@@ -174,29 +174,27 @@ def test_one_sigterm_ends_a_command_that_is_held_up(name, tmp_path):
     assert "Traceback" not in err and "never retrieved" not in err and "nothing answered" not in err
 
 
+def twice(stop: signal.Signals, name: str, folder: Path) -> int:
+    """The status of a command that is held up and gets a signal twice."""
+    with held_up(name, folder) as child:
+        child.send_signal(stop)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(0.3)
+        child.send_signal(stop)
+        _, err = child.communicate(timeout=60)
+    assert "Traceback" not in err and "never retrieved" not in err
+    return status(child)
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("name", usual_first(STUBBORN))
 def test_two_sigterms_end_a_command_that_is_held_up(name, tmp_path):
-    with held_up(name, tmp_path) as child:
-        child.send_signal(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(0.3)
-        child.send_signal(signal.SIGTERM)
-        _, err = child.communicate(timeout=60)
-    assert status(child) == 143
-    assert "Traceback" not in err and "never retrieved" not in err
+    assert twice(signal.SIGTERM, name, tmp_path) == 143
 
 
 @pytest.mark.parametrize("name", ["check", *(pytest.param(name, marks=pytest.mark.slow) for name in CALLED)])
 def test_ctrl_c_twice_is_told_from_sigterm(name, tmp_path):
-    with held_up(name, tmp_path) as child:
-        child.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(0.3)
-        child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=60)
-    assert status(child) == 130
-    assert "Traceback" not in err
+    assert twice(signal.SIGINT, name, tmp_path) == 130
 
 
 @pytest.mark.deep

@@ -1,7 +1,6 @@
 """What goes wrong in first environments: each class is one way to get it wrong."""
 
 import os
-import random
 
 import manyturn as mt
 
@@ -42,24 +41,9 @@ class GivesTuple(Lamp):
         return "Light.", 1.0, True, False, {}
 
 
-class GivesText(Lamp):
-    def respond(self, action):
-        return "Light."
-
-
-class GivesNothing(Lamp):
-    def respond(self, action):
-        super().respond(action)
-
-
 class NanPart(Lamp):
     def respond(self, action):
         return self.go_on("Hm.", warmth=float("nan"))
-
-
-class TextPart(Lamp):
-    def respond(self, action):
-        return self.go_on("Hm.", warmth="warm")
 
 
 class Overlapping(Lamp):
@@ -71,16 +55,6 @@ class SameIds(Lamp):
     def tasks(self, split):
         first = ("train", "validation", "test").index(split) * 20
         return [mt.Task(str(i), split, {"number": first + i}) for i in range(20)]
-
-
-class Chance(Lamp):
-    def respond(self, action):
-        return self.go_on(f"Hm. {random.random()}")
-
-
-class BadExpert(Lamp):
-    def expert(self):
-        return "press left"
 
 
 class Hangs(Lamp):

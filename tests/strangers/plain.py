@@ -63,14 +63,6 @@ class OwnText(Corridor):
         return f"go {super().expert()}"
 
 
-class OwnTextSeen(Corridor):
-    """The same with what is read: blanks, commas and stops are outside of the observation space."""
-
-    def __init__(self):
-        super().__init__()
-        self.observation_space = gymnasium.spaces.Text(100)
-
-
 class OtherWord(Corridor):
     """It says of each action whether it was valid, which is what other gyms call it."""
 

@@ -66,3 +66,19 @@ class Noise(Floors):
         self.said.append(action)
         earned = generator("noise", self.task.id, self.said).choice([-1.0, 1.0])
         return replace(super().respond(action), parts={"noise": float(earned)})
+
+
+class Rubric(Floors):
+    """The same tasks and verdicts, in which a rubric counts the doors that opened at the first attempt."""
+
+    part_names = ("outcome", "rubric")
+
+    def begin(self, task, rng):
+        self.wrong = False
+        return super().begin(task, rng)
+
+    def respond(self, action):
+        was = self.open
+        turn = super().respond(action)
+        first, self.wrong = not self.wrong and self.open > was, self.open == was
+        return replace(turn, parts={**turn.parts, "rubric": float(first)})

@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 from golden_frame import Case, close, golden
-from golden_objectives import check_loop_loss
+from golden_objectives import check_loop_loss, check_pairs
 
+from manyturn.envs.contract.keys import digest
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig
 from manyturn.trainers.credit.advantages.igpo import IgpoConfig, igpo, returns_compared
+from manyturn.trainers.credit.advantages.istar import IstarConfig, istar
 from manyturn.trainers.credit.advantages.reinforce_pp import token_returns
+from manyturn.trainers.credit.advantages.riskpo import RiskpoConfig, riskpo
 from manyturn.trainers.credit.advantages.spo import SpoConfig, first_memory, kept_share, task_weights
 from manyturn.trainers.credit.batch.episode_sums import last_K
 from manyturn.trainers.credit.batch.reply_tokens import whitened
@@ -409,3 +412,31 @@ def check_spo(case: Case) -> None:
     close(case, on_tokens(case, result.advantage_K), expected["advantages"])
     after = np.array([result.memory["advantage spo"][name] for name in names])
     close(case, after, np.stack([expected["alpha_new"], expected["beta_new"]], axis=1))
+
+
+@golden("istar")
+def check_istar(case: Case) -> None:
+    inputs = case["inputs"]
+    if case["name"] == "pairs":
+        check_pairs(case)
+        return
+    rewards = [[0.0] * (n - 1) + [total] for n, total in zip(inputs["lengths"], inputs["returns"], strict=True)]
+    batch = TurnBatch.from_episodes(rewards, inputs["groups"])
+    batch = replace(batch, columns={"implicit": inputs["implicit"]})
+    config = IstarConfig(**case["params"], stats_over="first_rows", singleton="raw")
+    close(case, istar(batch, config).total_K, case["expected"]["advantages"])
+
+
+@golden("riskpo")
+def check_riskpo(case: Case) -> None:
+    """Their bundles are tasks that follow each other; ours follow each other by a hash of their names."""
+    inputs, expected = case["inputs"], case["expected"]
+    tasks, members = np.shape(inputs["scores"])
+    names = sorted((f"task {n}" for n in range(tasks)), key=lambda name: digest("bundle", name))
+    batch = TurnBatch.from_episodes(
+        [[0.0, score] for row in inputs["scores"] for score in row], groups=np.repeat(names, members).tolist()
+    )
+    config = RiskpoConfig(bundle=inputs["bundles"].count(0), **case["params"])
+    advantage, memory = riskpo(batch, config, {"quantiles": inputs["quantiles"]})
+    close(case, advantage.total_K, np.repeat(np.ravel(expected["advantages"]), 2))
+    close(case, memory["quantiles"], expected["quantiles"])

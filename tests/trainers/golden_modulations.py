@@ -9,6 +9,7 @@ from golden_frame import Case, close, golden
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.modulations.agentopsd import AgentopsdConfig, agentopsd
 from manyturn.trainers.credit.modulations.empg import EmpgConfig, empg
+from manyturn.trainers.credit.modulations.high_entropy_tokens import HighEntropyTokensConfig, high_entropy_tokens
 
 
 @golden("agentopsd")
@@ -35,3 +36,14 @@ def check_empg(case: Case) -> None:
     config = EmpgConfig(k=params["k"], k_f=params["k_f"], zeta=params["zeta"])
     advantage_K = empg(batch, np.array(inputs["advantages"])[:, 0], config)
     close(case, on_tokens(case, advantage_K), case["expected"]["advantages"])
+
+
+@golden("high_entropy_tokens")
+def check_high_entropy_tokens(case: Case) -> None:
+    inputs, mask_BL = case["inputs"], np.array(case["inputs"]["response_mask"], bool)
+    batch = turns(inputs, np.zeros(len(mask_BL)))
+    batch = replace(batch, token_columns={"entropy": np.array(inputs["entropy"])[mask_BL]})
+    given_T = np.array(inputs["advantages"])[batch.turn_of_T]
+    chosen_T = high_entropy_tokens(batch, given_T, HighEntropyTokensConfig(**case["params"]))
+    assert ((chosen_T != 0) == np.array(case["expected"]["mask"], bool)[mask_BL]).all()
+    close(case, chosen_T.mean(), case["expected"]["token_mean"])

@@ -8,8 +8,15 @@ import torch
 from golden_frame import Case, close, golden, tensor
 
 from manyturn.trainers.learn.heads.heads import progress_loss, value_loss
+from manyturn.trainers.learn.heads.implicit import pairs, preference
 from manyturn.trainers.learn.objective.aggregate import Denominators, aggregate
-from manyturn.trainers.learn.objective.correction import RejectConfig, Sequences, TisConfig, importance_weights, kept
+from manyturn.trainers.learn.objective.correction import (
+    RejectConfig,
+    Sequences,
+    TisConfig,
+    importance_weights,
+    keep_mask,
+)
 from manyturn.trainers.learn.objective.epo import (
     EntropyHistory,
     EntropyRange,
@@ -279,7 +286,7 @@ def check_rejection(case: Case) -> None:
         *lower, upper = (float(bound) for bound in threshold.split("_"))
         rules.append(RejectConfig(divergence=divergence, over=over[0], upper=upper, lower=lower[0] if lower else None))
     mask = np.zeros(keep.shape)
-    mask[keep] = kept(rules, log_ratio, sequences)
+    mask[keep] = keep_mask(rules, log_ratio, sequences)
     close(case, mask, case["expected"]["new_mask"])
 
 
@@ -392,3 +399,15 @@ def check_progress_estimator(case: Case) -> None:
     gradients = torch.autograd.grad(loss, (weight, bias))
     close(case, gradients[0], expected["grad_head_weight"])
     close(case, gradients[1], expected["grad_head_bias"])
+
+
+def check_pairs(case: Case) -> None:
+    """The loss of iStar's second policy, and its derivative by the log-ratio of each token."""
+    inputs, expected, beta = case["inputs"], case["expected"], case["params"]["beta"]
+    lengths = np.array(inputs["lengths"])
+    episode_K = np.repeat(np.arange(len(lengths)), lengths)
+    value_E = beta * np.bincount(episode_K, [sum(ratios) for ratios in inputs["ratios"]]) / lengths
+    loss, slope_E = preference(value_E, *pairs(np.array(inputs["outcomes"]), np.array(inputs["groups"])))
+    close(case, loss, expected["loss"])
+    by_token = [[beta * slope_E[e] / lengths[e]] * n for e, n in zip(episode_K, inputs["tokens"], strict=True)]
+    close(case, np.concatenate(by_token), np.concatenate(expected["gradient"]))

@@ -11,6 +11,7 @@ from manyturn.trainers.credit.batch.reply_tokens import token_rewards, whitened
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.rewards.gated import GatedConfig, gated
 from manyturn.trainers.credit.rewards.overlong import OverlongConfig, overlong
+from manyturn.trainers.credit.rewards.rubric import RubricConfig, rubric
 from manyturn.trainers.credit.rewards.spa import SpaConfig, spa
 
 EQUALITIES = ("opens", "closes")  # no case lies exactly on a threshold
@@ -48,6 +49,17 @@ def check_gra_chain(case: Case) -> None:
         rewarded, _ = gated(batch, GatedConfig(gates=gates, equal=equal), None)
         close(case, np.stack([rewarded.batch.parts[name] for name in names], axis=1), case["expected"]["kept"])
         close(case, rewarded.batch.episode_return_E(), case["expected"]["total"])
+
+
+@golden("rubric")
+def check_rubric(case: Case) -> None:
+    """Their successes are not divided by the best score of the task, whatever is asked for."""
+    inputs, params = case["inputs"], case["params"]
+    parts = {"outcome": [[0.0, o] for o in inputs["outcomes"]], "rubric": [[r / 2, r / 2] for r in inputs["rubric"]]}
+    batch = TurnBatch.from_episodes(parts, groups=[0] * len(inputs["outcomes"]))
+    divided = params["normalised"] and params["over"] == "all"
+    mixed, _ = rubric(batch, RubricConfig(share=params["share"], over=params["over"], normalised=divided), None)
+    close(case, mixed.episode_return_E(), case["expected"]["rewards"])
 
 
 @golden("spa_rl_data")

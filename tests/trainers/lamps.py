@@ -11,6 +11,7 @@ from manyturn.envs.tools.calls import call_text
 from manyturn.envs.tools.tool_prompt import with_tools
 
 COLOURS = ("red", "blue", "green")
+NUMBERS = ("0.1", "0.5", "0.9")
 KINDS = {"short": 1, "long": 2}
 WAITING = ("the lamp by the door waits", "the lamp on the shelf waits")
 
@@ -24,20 +25,22 @@ class Lamps(mt.TextEnv):
         unscored: an episode that succeeds at its first turn cannot be scored.
         limit: most turns.
         calls: the colours are tools, which are called by JSON.
+        numbers: lamps are lit by numbers, which can be read as confidences.
     """
 
     instructions = "light the lamps in order"
     part_names = ("outcome", "step")
 
-    def __init__(self, counted=False, copies=3, unscored=False, limit=5, calls=False):
+    def __init__(self, counted=False, copies=3, unscored=False, limit=5, calls=False, numbers=False):
         super().__init__()
         self.counted, self.copies, self.unscored, self.max_turns, self.calls = counted, copies, unscored, limit, calls
+        self.colours = NUMBERS if numbers else COLOURS
         if calls:
             tools = [{"type": "function", "function": {"name": colour}} for colour in COLOURS]
             self.instructions = with_tools(self.instructions, tools)
 
     def tasks(self, split):
-        orders = [(kind, order) for kind, lamps in KINDS.items() for order in product(COLOURS, repeat=lamps)]
+        orders = [(kind, order) for kind, lamps in KINDS.items() for order in product(self.colours, repeat=lamps)]
         copies = self.copies if split == "train" else 1
         return [
             mt.Task(f"{split}/{copy}/{n}", split, {"order": order, "copy": (split, copy)}, difficulty=kind)
@@ -61,7 +64,7 @@ class Lamps(mt.TextEnv):
         return self.succeed("all lit", outcome=float("nan") if self.unscored and self.said == 1 else 1.0, step=0.1)
 
     def admissible(self):
-        return [self._action(colour) for colour in COLOURS]
+        return [self._action(colour) for colour in self.colours]
 
     def progress(self):
         return self.lit / len(self.task.params["order"])

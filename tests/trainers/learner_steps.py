@@ -12,7 +12,7 @@ from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
-from manyturn.trainers.learn.passes.samples import Sample, at_said
+from manyturn.trainers.learn.passes.samples import Sample, at_replies
 
 torch.set_num_threads(1)
 CPU = torch.device("cpu")
@@ -61,14 +61,14 @@ def episodes_of(count: int = 4, noise: float = 0.0) -> list[Sample]:
             samples.append(Sample(episode, ids, reply >= 0, np.zeros(len(reply)), reply, turns))
     drawn = learner(double=True).read(samples).logprob
     for sample, row in zip(samples, drawn, strict=True):
-        sample.engine_logprob[:] = np.where(sample.said, row.numpy() + noise * rng.normal(size=len(sample)), 0)
+        sample.engine_logprob[:] = np.where(sample.reply_mask, row.numpy() + noise * rng.normal(size=len(sample)), 0)
     return samples
 
 
 def earned(samples: list[Sample]) -> np.ndarray:
     """A credit for each row, the same in whatever order rows stand."""
     credits = [generator("credit", sample.ids.tolist()).normal() for sample in samples]
-    return at_said(samples, [np.full(len(sample), credit) for sample, credit in zip(samples, credits, strict=True)])
+    return at_replies(samples, [np.full(len(sample), credit) for sample, credit in zip(samples, credits, strict=True)])
 
 
 def learn(made: Learner, samples: list[Sample], step: int = 0, rate: float = 1.0, **given: Any) -> dict[str, Any]:

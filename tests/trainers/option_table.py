@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from training_options import UNSET
-from two_steps import CALLING, CALLS, FRESH, LAMPS, TAGGED, TAGS, TEACHING, TINY
+from two_steps import CALLING, CALLS, FRESH, LAMPS, STATES, STATING, TAGGED, TAGS, TEACHING, TINY
 
 World = Mapping[str, Any]
 
@@ -70,6 +70,8 @@ FLAT: World = {"credit.rewards=invalid_penalty": {"flag": "understood"}, "rollou
 SHARES: World = {"credit.rewards=overlong": {"max_tokens": None, "buffer": None, "over": "reply", "buffer_share": 0.5}}
 SPLIT: World = {"rollout.branching": {"initial": 2, "threshold": 0.5}}
 GROWS: World = {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}}
+SURE: World = {"model.path": STATING, **STATES}  # of commands that are numbers
+SECOND: World = {"implicit": {"beta": 0.5}}  # a second policy, which rewards from the second step on
 GATE = {"part": "outcome", "threshold": 0.5}
 ONE_MODEL = "engine and learner are one model here"
 RECORD = "of what is recorded"
@@ -194,6 +196,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "curriculum=spo_weights.rho": Matters(0.01, steps=3),
     "curriculum=*": Matters(world=TWELVE),
     # Rewards.
+    "credit.rewards=calibration": Matters(world=SURE, needs={"columns=confidence": {"tag": "action"}}),
+    "credit.rewards=calibration.weight": Matters(3.0),
     "credit.rewards=clip_delta": Matters({"part": "step"}, GIGPO),
     "credit.rewards=clip_delta.part": Matters("outcome"),
     "credit.rewards=clip_delta.eta": Matters(0.5),
@@ -220,6 +224,11 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.rewards=overlong.buffer_share": Matters(0.9, SHARES),
     "credit.rewards=overlong.factor": Matters(0.2),
     "credit.rewards=overlong.over": Matters("reply", {"credit.rewards=overlong": {"max_tokens": 3, "buffer": 2}}),
+    "credit.rewards=rubric": Matters({"part": "step"}),
+    "credit.rewards=rubric.part": Matters("progress_gain", {"env.wrappers=progress_gain": {}}),
+    "credit.rewards=rubric.share": Matters(0.9),
+    "credit.rewards=rubric.over": Matters("all"),
+    "credit.rewards=rubric.normalised": Matters(False),
     "credit.rewards=part_weights": Matters({"weights": {"step": 9.0}}),
     "credit.rewards=part_weights.weights": Matters({"step": 0.0}),
     "credit.rewards=spa": Matters(needs=ESTIMATOR, world=GIGPO),
@@ -265,6 +274,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.advantage=g2po.depth": Matters(1, {"credit.advantage=g2po": {"situation": "history"}}, first=3),
     "credit.advantage=rtmc.depth": Matters(1, {"credit.advantage=rtmc": {"situation": "history"}}, first=3),
     "credit.advantage=*.similarity": Matters(0.9, {"env.args": {"counted": True}}),
+    "credit.advantage=istar.eps": Matters(1.0, {"credit.advantage=istar": {"norm": "std"}}),
     "credit.advantage=gigpo.eps": Matters(1.0, {"credit.advantage=gigpo": {"mode": "mean_std_norm"}}),
     "credit.advantage=graphgpo.eps": Matters(1.0, {"credit.advantage=graphgpo": {"mode": "mean_std_norm"}}),
     "credit.advantage=g2po.eps": Matters(1.0, {"credit.advantage=g2po": {"mode": "mean_std_norm"}}),
@@ -297,9 +307,20 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.advantage=igpo.baseline": Matters("turn"),
     "credit.advantage=loop.threshold": Matters(0.3),
     "credit.advantage=mt_grpo.outcome": Matters("step"),
+    "credit.advantage=istar.norm": Matters("mean"),
+    "credit.advantage=istar.turn_weight": Matters(9.0, steps=3),
+    "credit.advantage=istar.stats_over": Matters("rows"),
+    "credit.advantage=istar": Matters(needs=SECOND),
     "credit.advantage=psr_nsr.learns": Matters("negative"),
     "credit.advantage=psr_nsr.weight": Matters(1.0),
     "credit.advantage=psr_nsr.goal": Matters(9.0),
+    "credit.advantage=riskpo.bundle": Matters(1),
+    "credit.advantage=riskpo.low": Matters(0.6),
+    "credit.advantage=riskpo.high": Matters(0.5),
+    "credit.advantage=riskpo.weight": Matters(9.0),
+    "credit.advantage=riskpo.rate": Matters(2.0, steps=3),
+    "credit.advantage=riskpo.std": Matters(False),
+    "credit.advantage=riskpo": Matters({"bundle": 2}),
     "credit.advantage=*.gamma": Matters(0.3),
     "credit.advantage=spo.forgetting": Matters("steady", steps=3),
     "credit.advantage=spo.half": Matters(9.0, {"credit.advantage=spo": {"rho_min": 0.01}}, steps=3),
@@ -321,6 +342,10 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.modulation=empg.k_f": Matters(5.0),
     "credit.modulation=empg.zeta": Matters(0.9),
     "credit.modulation=entropy_weight.a": Matters(0.9),
+    "credit.modulation=high_entropy_tokens.share": Matters(0.7),
+    "credit.modulation=semantic_entropy.alpha": Matters(1.0),
+    "credit.modulation=semantic_entropy.falls": Matters("exponential"),
+    "credit.modulation=semantic_entropy.meaning": Matters("actions"),
     "credit.modulation=*": Matters(),
     # The loss.
     "objective=*.aggregation": Matters("seq-mean-token-mean", first="token-mean"),
@@ -436,6 +461,13 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "progress.hidden": Matters(8),
     "progress.ridge": Matters(0.1, {"progress": {"fit": "least_squares", "lr": UNSET}}),
     "progress.keep": Matters(0.1, {"progress": {"fit": "least_squares", "lr": UNSET}}, steps=3),
+    "implicit": Matters({"beta": 3.0}, {"credit.advantage": "istar"}, first={}, steps=3),
+    "implicit.beta": Matters(3.0, steps=3),
+    "implicit.lr": Matters(0.3, steps=3),
+    "columns=confidence": Unchanged(
+        {}, {**SURE, "credit.rewards=calibration": {"weight": 3.0}}, why="without an entry it has its defaults"
+    ),
+    "columns=confidence.tag": Matters("action"),
     "columns=drift": Unchanged(
         {}, {**ALL, "credit.advantage=spo": {"low": -3.0, "high": 3.0}}, why="without an entry it has its defaults"
     ),

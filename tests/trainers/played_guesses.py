@@ -1,11 +1,10 @@
 """Episodes of a guessing game by a real model and engine, for tests of what the learner makes of them."""
 
 import asyncio
-import shutil
 from pathlib import Path
+from typing import Any
 
 import torch
-from short_runs import figures
 
 from manyturn.agents.engine.engine import Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
@@ -18,10 +17,25 @@ from manyturn.agents.play.vocabulary import texts_of
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import InlineSeats, Seats, open_seats
 from manyturn.trainers.recipe.config import RunConfig, configure
-from manyturn.trainers.run.loop.loop import train
 
 EIGHT = f"{Path(__file__).with_name('eight.py')}:Eight"
 MOST_TURNS = 4
+SIZES: dict[str, Any] = {
+    "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
+    "warmup": {
+        "episodes": 24,
+        "must_succeed": False,
+        "batch": 4,
+        "max_updates": 12,
+        "check_every": 12,
+        "check_episodes": 2,
+    },
+    "rollout": {"tasks": 3, "group": 3},
+    "learner": {"minibatch": 3},
+    "evaluation": {"limit": 2},
+    "steps": 4,
+    "checkpoint_every": 2,
+}
 
 
 def guess_model(config: AgentConfig) -> LanguageModel:
@@ -49,34 +63,4 @@ async def _played(
 
 def short_guesses(**changes: object) -> RunConfig:
     """A run of seconds."""
-    sizes = {
-        "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
-        "warmup": {
-            "episodes": 24,
-            "must_succeed": False,
-            "batch": 4,
-            "max_updates": 12,
-            "check_every": 12,
-            "check_episodes": 2,
-        },
-        "rollout": {"tasks": 3, "group": 3},
-        "learner": {"minibatch": 3},
-        "evaluation": {"limit": 2},
-        "steps": 4,
-        "checkpoint_every": 2,
-    }
-    return configure({}, {"env": {"id": EIGHT}}, {**sizes, **changes})
-
-
-def resumed_to_the_bit(config: RunConfig, folder: Path) -> Path:
-    """A run whose copy, taken in the middle of it and continued, had the same figures."""
-    calm, killed = folder / "calm", folder / "killed"
-
-    def copy_when_half_done(line):
-        if line["phase"] == "train" and line["step"] == 3:
-            shutil.copytree(calm, killed)
-
-    asyncio.run(train(config, calm, report=copy_when_half_done))
-    asyncio.run(train(None, killed, resume=True))
-    assert figures(killed) == figures(calm)
-    return calm
+    return configure({}, {"env": {"id": EIGHT}}, {**SIZES, **changes})

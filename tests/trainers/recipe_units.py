@@ -5,7 +5,7 @@ from typing import Any
 
 from option_table import COARSE
 from training_options import laid
-from two_steps import CALLING, CALLS, TAGGED, TAGS, WORLD
+from two_steps import CALLING, CALLS, STATES, STATING, TAGGED, TAGS, WORLD
 
 from manyturn.envs.contract.options.registry import Registry
 from manyturn.recipes import load_recipe
@@ -23,7 +23,11 @@ RARELY = {
     "singleton",
 }  # what two steps hardly come to; the test of options has worlds where they do
 TOGETHER = {"aggregation": ("scale", "sequence", "ratio")}  # which the default aggregation refuses
-USED_BY = {"credit.advantage": ("value", "columns"), "spa": ("progress",)}  # which would be refused without them
+USED_BY = {
+    "credit.advantage": ("value", "columns", "implicit"),
+    "spa": ("progress",),
+    "calibration": ("columns",),
+}  # which would be refused without them
 SPREAD = {"env.args": {"copies": 1}, "rollout.tasks": 8}
 WORLDS: dict[str, Mapping[str, Any]] = {
     "gigpo-similarity": {"env.args": {"counted": True}},
@@ -39,6 +43,10 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "reinforce-pp-baseline": {"objective.kl": {"coef": 0.1}},  # theirs is too small for two steps to show it
     "difficulty-filter": SPREAD,
     "mopps": SPREAD,
+    "istar": {"implicit": {"beta": 0.5, "lr": 0.05}},
+    "c-grpo": {"credit.rewards=rubric": {"part": "step"}},
+    "rlcr": {"model.path": STATING, **STATES, "columns=confidence": {"tag": "action"}},
+    "riskpo": {"credit.advantage=riskpo": {"bundle": 2}},
     **{
         name: {"progress": {"trust": "full", "exploration": {"episodes": 16, "passes": 2}}}
         for name in ("spa", "gigpo-spa-epo-gra")

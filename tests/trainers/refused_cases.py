@@ -72,6 +72,31 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"rollout": {"tasks": 2, "spread_share": 0.5}},
     ),
     (
+        {"credit.advantage": "istar"},
+        r"istar needs the column 'implicit', which a second policy gives: add a section \[implicit\]",
+        {"implicit": {}},
+    ),
+    (
+        {"credit.advantage": "grpo", "implicit": {}},
+        r"\[implicit\] has no effect: no stage of credit needs what it gives; leave it out",
+        {"implicit": None},
+    ),
+    (
+        {"credit.modulation": ["high_entropy_tokens", "empg"]},
+        "high_entropy_tokens weighs tokens, and empg after it turns: put high_entropy_tokens last",
+        {"credit.modulation": ["empg", "high_entropy_tokens"]},
+    ),
+    (
+        {"credit.modulation": ["high_entropy_tokens"], "objective": {"name": "gmpo"}},
+        "high_entropy_tokens weighs tokens, which gmpo averages away over a reply: leave it out, or take another",
+        {"objective": {"name": "clip"}},
+    ),
+    (
+        {"credit.rewards": ["calibration"], "agent.only_admissible": True},
+        "calibration needs the column 'confidence', which reads <confidence> in replies, which with .*: leave",
+        {"agent.only_admissible": False},
+    ),
+    (
         {"credit.advantage": "grpo", "credit.rewards": ["opsd"]},
         "grpo compares full returns, where opsd pays turns: take .*, or the modulation agentopsd",
         {"credit.advantage": "gigpo"},

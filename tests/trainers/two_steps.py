@@ -18,9 +18,9 @@ from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.run.loop.loop import train
 
-# Stand for the folders of models, which are known at run time: one that was taught, one that was hardly, and two that
-# were taught to say what they do between tags, or as calls of tools.
-WARMED, FRESH, TAGGED, CALLING = "WARMED", "FRESH", "TAGGED", "CALLING"
+# Stand for the folders of models, which are known at run time: one that was taught, one that was hardly, and three that
+# were taught to say what they do between tags, as calls of tools, or as a number between tags.
+WARMED, FRESH, TAGGED, CALLING, STATING = "WARMED", "FRESH", "TAGGED", "CALLING", "STATING"
 LAMPS: dict[str, Any] = {"env": {"id": f"{Path(__file__).with_name('lamps.py')}:Lamps"}}
 TINY: dict[str, Any] = {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 9}
 SMALL: dict[str, Any] = {
@@ -58,11 +58,13 @@ WORLD: dict[str, Any] = stacked(
 )
 TAGS: dict[str, Any] = {"agent.format": "tagged", "sampling.max_tokens": 8}
 CALLS: dict[str, Any] = {"env.args": {"calls": True}, "sampling.max_tokens": 24, "agent.max_context": 512}
+STATES: dict[str, Any] = {**TAGS, "env.args": {"numbers": True}, "sampling.max_tokens": 12}
 TAUGHT: dict[str, dict[str, Any]] = {
     WARMED: {},
     FRESH: {"warmup.max_updates": 30},
     TAGGED: {**TAGS, "warmup.max_updates": 40},
     CALLING: {**CALLS, "warmup.max_updates": 80},
+    STATING: {**STATES, "warmup.max_updates": 40},
 }
 ROUNDING = 1e-3  # of the way that weights have moved: as far as another order of sums leads at most
 

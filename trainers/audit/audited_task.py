@@ -4,6 +4,7 @@ Columns that methods need come from the audit itself:
 
 - value: what a perfect critic would say, the mean of continuations that are no part of the truth;
 - contribution: reward plus that critic's value after the turn, minus that before it;
+- implicit: the same as contribution, which a perfect implicit reward is but for the noise of its policy;
 - entropy: of the policy's actions in the situation, as its continuations began;
 - progress: what the environment reports; action: a number for each action's text;
 - teacher: what a policy that knows it will succeed thinks of the action, against what this one thinks, which by Bayes's
@@ -41,7 +42,7 @@ ANCHORS: Mapping[str, Callable[[GroupEpisode], list[str]]] = {
 }
 """Kind -> the situations of an episode by it: the observation's text; all that was seen and done; the environment's
 own anchor and the turn's number."""
-OF_CRITIC = frozenset({"value", "contribution", "teacher", "belief", BRANCHES})
+OF_CRITIC = frozenset({"value", "contribution", "implicit", "teacher", "belief", BRANCHES})
 
 
 _SURE = 0.01
@@ -106,6 +107,7 @@ def _rollout(
     if any(start.critic for start in played.starts):
         pairs = zip(_after(played, turns), _before(played, turns), strict=True)
         columns["contribution"] = [after - before for after, before in pairs]
+        columns["implicit"] = columns["contribution"]
         token_columns["value"] = [[_value(played, turn.start)] * turn.tokens for turn in turns]
         after = _after(played, turns)
         before, later = ([_chance(value, ends) for value in values] for values in (_before(played, turns), after))

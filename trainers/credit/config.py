@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ValidationInfo, field_validator, model_validator
@@ -69,11 +70,15 @@ class CreditConfig(Options):
         return self
 
     def _refuse_weights(self) -> str | None:
-        if self.modulation and self.advantage.by_token:
+        by_turn = [stage for stage in self.modulation if not stage.by_token]
+        if by_turn and self.advantage.by_token:
             return (
-                f"{self.modulation[0].name} weighs turns, but {self.advantage.name} gives credit to tokens: take an "
+                f"{by_turn[0].name} weighs turns, but {self.advantage.name} gives credit to tokens: take an "
                 f"advantage of turns ({_of_turns()}), or leave the modulation out"
             )
+        for early, late in pairwise(self.modulation):
+            if early.by_token and not late.by_token:
+                return f"{early.name} weighs tokens, and {late.name} after it turns: put {early.name} last"
         first: dict[str, str] = {}
         for stage in self.modulation:
             if stage.weighs_by in first:
@@ -118,6 +123,11 @@ class CreditConfig(Options):
             return (
                 f"{self.advantage.name} gives credit to tokens, which {run.objective.name} averages away over a reply: "
                 f"take an advantage of turns ({_of_turns()}), or another objective"
+            )
+        if run.objective.averages_over_reply and (weighs := [one.name for one in self.modulation if one.by_token]):
+            return (
+                f"{weighs[0]} weighs tokens, which {run.objective.name} averages away over a reply: leave it out, or "
+                "take another objective, such as clip"
             )
         return self._refuse_parts(env) if env and env.lists_parts else None
 

@@ -29,8 +29,8 @@ class Credit:
             left_out_episodes: share of episodes that are not learnt from, where the options leave out any.
             and what reward and advantage functions add, such as G-RA's open_gates and GiGPO's singleton_anchors.
         batch: the batch as the rewards stage left it.
-        token_T: credit of each reply token, where the advantage separates tokens of a turn; None: each has its
-            turn's.
+        token_T: credit of each reply token, where the advantage separates tokens of a turn, or a modulation weighs
+            them; None: each has its turn's.
         targets_T: what a value head is to predict at each reply token; NaN where nothing, as at every token of an
             unscorable episode. None: the advantage uses no values.
         kept_E: whether the options leave an episode in the update; one that is left out has an advantage all the same.
@@ -80,6 +80,11 @@ def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None)
     if targets_T is not None:
         targets_T = np.where(scorable_T, _shaped(targets_T, scorable_T, config.advantage), np.nan)
     for modulation in config.modulation:
+        if modulation.by_token:
+            given_T = np.repeat(advantage_K, batch.tokens_K) if token_T is None else token_T
+            token_T, memory = MODULATIONS.apply_remembering(modulation, memory, batch, given_T)
+            token_T = _settled(token_T, scorable_T, modulation)
+            continue
         if token_T is not None:
             raise ValueError(f"{modulation.name} weighs turns, but {config.advantage.name} gives credit to tokens")
         advantage_K, memory = MODULATIONS.apply_remembering(modulation, memory, batch, advantage_K)

@@ -6,7 +6,7 @@ stage       question                                    function
 curriculum  which tasks are played                      ``(TaskPool, config) -> numbers of tasks``
 rewards     who earned what                             ``(TurnBatch, config) -> TurnBatch`` or ``Rewarded``
 advantage   compared with what                          ``(TurnBatch, config) -> advantage_K`` or ``Advantage``
-modulation  weighted by what                            ``(TurnBatch, advantage_K, config) -> advantage_K``
+modulation  weighted by what                            ``(TurnBatch, advantage_K, config) -> advantage_K``, or T
 objective   which loss of the tokens                    ``(Tokens, config) -> TokenLoss``
 ==========  ==========================================  =======================================================
 
@@ -33,7 +33,7 @@ class StageConfig(Named):
     empties: ClassVar[frozenset[str]] = frozenset()
     """Parts that a reward stage pays out under other names, and leaves at 0."""
     by_token: ClassVar[bool] = False
-    """Whether an advantage separates the tokens of a turn."""
+    """Whether an advantage separates the tokens of a turn, or a modulation weighs them."""
     compares_returns_only: ClassVar[bool] = False
     """Whether an advantage knows nothing of an episode's rewards but their sum."""
     compares_groups: ClassVar[bool] = False

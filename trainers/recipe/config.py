@@ -29,7 +29,7 @@ from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.envs.hosting.local.resource_use import WorkerLimits
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig
 from manyturn.trainers.credit.config import CreditConfig
-from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.heads.head_config import ImplicitConfig, ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.learner.column import COLUMNS, refuse_columns
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
@@ -229,6 +229,8 @@ class RunConfig(Options):
     """A critic, for advantages that compare with expected values."""
     progress: ProgressHeadConfig | None = None
     """An estimator of what each turn contributes to the outcome, for SPA."""
+    implicit: ImplicitConfig | None = None
+    """A second policy whose log-probabilities reward turns, for iStar."""
     columns: tuple[Annotated[Any, COLUMNS.field], ...] = ()
     """Options of columns that stages of credit need; without an entry a column has its defaults."""
     evaluation: EvaluationConfig = EvaluationConfig()

@@ -31,7 +31,7 @@ TOY: dict[str, Any] = {
     "sampling": {"max_tokens": 8},
     "learner": {"minibatch": 4, "micro_tokens": 4096},
 }
-_COLUMNS = ("ids", "said", "engine_logprob", "reply")
+_COLUMNS = ("ids", "reply_mask", "engine_logprob", "reply")
 
 
 def household(device: str, toy: bool, more: Mapping[str, Any] | None = None) -> RunConfig:
@@ -53,7 +53,7 @@ def write(carried: Path, toy: bool) -> Path:
     small = {} if toy else {"model": {"shape": "toy-words"}, "rollout": {"tasks": 2}}
     samples = asyncio.run(_played(household("cpu", toy, small)))
     columns = {name: np.concatenate([getattr(sample, name) for sample in samples]) for name in _COLUMNS}
-    kinds = {"ids": np.int32, "said": bool, "engine_logprob": np.float16, "reply": np.int16}
+    kinds = {"ids": np.int32, "reply_mask": bool, "engine_logprob": np.float16, "reply": np.int16}
     path = file_of(carried, toy)
     carried.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(
@@ -87,6 +87,6 @@ def load(carried: Path, toy: bool) -> list[Sample]:
     rows = zip(*(np.split(columns[name], ends) for name in _COLUMNS), strict=True)
     about = zip(columns["episode"].tolist(), rows, columns["turns"].tolist(), strict=True)
     return [
-        Sample(episode, ids.astype(np.int64), said, logprob.astype(np.float64), reply.astype(np.int64), turns)
-        for episode, (ids, said, logprob, reply), turns in about
+        Sample(episode, ids.astype(np.int64), mask, logprob.astype(np.float64), reply.astype(np.int64), turns)
+        for episode, (ids, mask, logprob, reply), turns in about
     ]

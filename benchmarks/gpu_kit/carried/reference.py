@@ -83,10 +83,10 @@ def load(carried: Path, toy: bool) -> tuple[PreTrainedModel, list[Sample], Numbe
 def measured(model: PreTrainedModel, rows: list[Sample], packing: Packing) -> Numbers:
     """Log-probabilities and entropies of what was said, and entries of the gradients of a loss of both."""
     reading = _read(model, rows, packing)
-    weight = torch.linspace(-1, 1, int(reading.said.sum()), dtype=torch.float64).to(reading.logprob)
-    loss = (weight * reading.logprob[reading.said]).mean() - 0.1 * reading.entropy[reading.said].mean()
+    weight = torch.linspace(-1, 1, int(reading.reply_mask.sum()), dtype=torch.float64).to(reading.logprob)
+    loss = (weight * reading.logprob[reading.reply_mask]).mean() - 0.1 * reading.entropy[reading.reply_mask].mean()
     loss.backward()
-    numbers = {name: _float64(getattr(reading, name)[reading.said]) for name in ("logprob", "entropy")}
+    numbers = {name: _float64(getattr(reading, name)[reading.reply_mask]) for name in ("logprob", "entropy")}
     for name, weights in model.named_parameters():
         assert weights.grad is not None, f"no gradient reaches {name}"
         numbers[f"gradient.{name}"] = _float64(weights.grad.flatten()[_places(name, weights.numel())])
@@ -109,8 +109,8 @@ def updated(model: PreTrainedModel, rows: list[Sample]) -> dict[str, float]:
     """Figures of a learner's two updates; changes the model."""
     config = LearnerConfig(lr=1e-4, minibatch=2, micro_tokens=512)
     learner = Learner(LanguageModel(model, None, None), config, ClipConfig(), 1.0)  # type: ignore[arg-type]  # no text
-    said = int(sum(row.said.sum() for row in rows))
-    means = learner.learn(learner.read(rows), np.linspace(-1, 1, said), 1.0, (0,))
+    tokens = int(sum(row.reply_mask.sum() for row in rows))
+    means = learner.learn(learner.read(rows), np.linspace(-1, 1, tokens), 1.0, (0,))
     return {name: float(means[name] or 0.0) for name in ("grad_norm", "entropy")}
 
 
@@ -121,8 +121,8 @@ def distance(ours: Mapping[str, np.ndarray], theirs: Numbers) -> dict[str, float
     both["gradient"] = tuple(np.concatenate([side[name] for name in names]) for side in (ours, theirs))  # type: ignore[assignment]
     apart = {name: float(np.linalg.norm(a - b) / np.linalg.norm(b)) for name, (a, b) in both.items()}
     worst = max(names, key=lambda name: apart[name])
-    kept = {name: apart[name] for name in ("logprob", "entropy", "gradient")}
-    return kept | {"worst_gradient": apart[worst]}
+    distances = {name: apart[name] for name in ("logprob", "entropy", "gradient")}
+    return distances | {"worst_gradient": apart[worst]}
 
 
 def _float64(values: torch.Tensor) -> np.ndarray:
@@ -130,8 +130,8 @@ def _float64(values: torch.Tensor) -> np.ndarray:
 
 
 def _hash(model: torch.nn.Module) -> str:
-    found = hashlib.blake2b(digest_size=8)
+    state = hashlib.blake2b(digest_size=8)
     for name, weights in model.named_parameters():
-        found.update(name.encode())
-        found.update(weights.detach().contiguous().view(-1).view(torch.uint8).numpy())
-    return found.hexdigest()
+        state.update(name.encode())
+        state.update(weights.detach().contiguous().view(-1).view(torch.uint8).numpy())
+    return state.hexdigest()

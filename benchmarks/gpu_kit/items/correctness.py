@@ -31,7 +31,7 @@ from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.trainers.learn.objective.correction import mismatch
 from manyturn.trainers.learn.passes.forward import Reader, read, recompute_activations
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
-from manyturn.trainers.learn.passes.samples import Sample, at_said
+from manyturn.trainers.learn.passes.samples import Sample, at_replies
 from manyturn.trainers.learn.passes.trie.packing import Packing
 
 BOUNDS = {
@@ -111,7 +111,7 @@ def gap(kit: Kit, kind: str, rank: int = 0) -> Figures:
     else:
         reader = Reader(model, PassBudget(4096), 1.0)
         rows = reader.over(samples, {"logprob": lambda reading: reading.logprob})["logprob"]
-    ratio_T = at_said(samples, rows) - at_said(samples, [sample.engine_logprob for sample in samples])
+    ratio_T = at_replies(samples, rows) - at_replies(samples, [sample.engine_logprob for sample in samples])
     return judged(mismatch(ratio_T), _GAP[kind])
 
 
@@ -131,15 +131,15 @@ async def _drawn(engine: Engine, episodes: int) -> list[Sample]:
     async def episode(number: int) -> Sample:
         key = EpisodeKey(0, "gpu", str(number), 0)
         more = np.random.default_rng(number).integers(0, engine.vocabulary, 5 + number).tolist()
-        ids, said, logprob = [*begins[number % 2], *more], [0] * (40 + len(more)), [0.0] * (40 + len(more))
+        ids, mask, logprob = [*begins[number % 2], *more], [0] * (40 + len(more)), [0.0] * (40 + len(more))
         engine.open(key)
         for turn in range(2):
             reply = await engine.generate(key, turn, ids, Sampling(max_tokens=32))
-            ids, said, logprob = ids + reply.ids, said + [1] * len(reply.ids), logprob + reply.logprobs
-            ids, said, logprob = ids + more, said + [0] * len(more), logprob + [0.0] * len(more)
+            ids, mask, logprob = ids + reply.ids, mask + [1] * len(reply.ids), logprob + reply.logprobs
+            ids, mask, logprob = ids + more, mask + [0] * len(more), logprob + [0.0] * len(more)
         engine.close(key)
-        mask = np.array(said, bool)
-        return Sample(number, np.array(ids), mask, np.array(logprob), np.where(mask, 0, -1))
+        reply_mask = np.array(mask, bool)
+        return Sample(number, np.array(ids), reply_mask, np.array(logprob), np.where(reply_mask, 0, -1))
 
     try:
         return list(await asyncio.gather(*(episode(number) for number in range(episodes))))

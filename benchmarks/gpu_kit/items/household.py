@@ -101,13 +101,13 @@ async def _play(part: Slice) -> Figures:
             part.drawing[turns] = took[0]
             print(f"{turns} turns: {took[0]:.2f} s", flush=True)
         peak, engine = part.device.peak(), run.only.engine.figures()
-    said = sum(int(np.sum(branch.said)) for episode in episodes for branch in episode.ledger.branches)
+    tokens = sum(int(np.sum(branch.reply_mask)) for episode in episodes for branch in episode.ledger.branches)
     return {
         **{f"seconds_of_{turns}_turns": part.drawing[turns] for turns in (short, longer)},
         "episodes": len(episodes),
         "turns": sum(len(episode.turns) for episode in episodes),
-        "drawn_tokens": said,
-        "drawn_tokens_per_s": said / part.drawing[longer],
+        "drawn_tokens": tokens,
+        "drawn_tokens_per_s": tokens / part.drawing[longer],
         "peak_gb": peak / 1e9,
         **engine,
     }

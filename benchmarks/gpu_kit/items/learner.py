@@ -99,7 +99,7 @@ def speed(kit: Kit, setting: Setting) -> Figures:
             "rows": len(rows),
             "tokens": sum(map(len, rows)),
             "nodes": len(_tree(rows).ids),
-            "said": int(sum(row.said.sum() for row in rows)),
+            "reply_tokens": int(sum(row.reply_mask.sum() for row in rows)),
             "micro_tokens": setting.micro_tokens,
             **{f"{name}_seconds": seconds for name, seconds in took.items()},
             **{f"{name}_tokens_per_s": sum(map(len, rows)) / seconds for name, seconds in took.items()},
@@ -126,11 +126,11 @@ def _shares(
 
 def _needs(learner: Learner, rows: Sequence[Sample], setting: Setting, kind: str) -> tuple[float, float]:
     """Operations of a reading, and of an update."""
-    said, config = int(sum(row.said.sum() for row in rows)), learner.model.config
+    replies, config = int(sum(row.reply_mask.sum() for row in rows)), learner.model.config
     if kind == "mfu" and setting.packing in ("auto", "trie"):
-        needs = of_tree(config, _tree(rows).depth, said)
+        needs = of_tree(config, _tree(rows).depth, replies)
     else:
-        needs = of_rows(config, [len(row) for row in rows], said)
+        needs = of_rows(config, [len(row) for row in rows], replies)
     return needs.forward, needs.update(bool(setting.rank))
 
 
@@ -143,7 +143,7 @@ def _update(learner: Learner, rows: Sequence[Sample], number: int) -> None:
 
 
 def _credit(rows: Sequence[Sample]) -> np.ndarray:
-    return np.random.default_rng(1).standard_normal(int(sum(row.said.sum() for row in rows)))
+    return np.random.default_rng(1).standard_normal(int(sum(row.reply_mask.sum() for row in rows)))
 
 
 @contextmanager

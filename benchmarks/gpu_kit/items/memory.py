@@ -24,7 +24,7 @@ from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.engine.weights import ModuleWeights
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.cli.machine import hardware
+from manyturn.cli.machine_checks import hardware
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.pass_memory import update_memory
 
@@ -75,18 +75,18 @@ def peaks(device: Device, setting: Setting, drawing: Drawing, rows: tuple[int, i
         predicted = training_bytes(sum(counts), trained, on_gpu=device.on_gpu)
         context = EngineContext(model, frozenset(), lora, max_context=drawing.prompt + drawing.reply)
         config = TransformersConfig(cache_gb=drawing.cache_gb, max_batch=drawing.requests)
-        kept = cache_bytes(context, drawing.cache_gb, drawing.requests, torch.bfloat16)
+        cache = cache_bytes(context, drawing.cache_gb, drawing.requests, torch.bfloat16)
         engine = build_engine(config, context)
         learning = asyncio.run(_updates(device, rows, learner, engine))
         drawn = asyncio.run(_draws(device, learner, engine, drawing))
         copied = 0 if lora or not device.on_gpu else 2 * sum(counts)  # of the weights, in bfloat16, for the engine
         updating = update_memory(learner, rows[1]).peak + copied
-        share = drawn / (predicted + kept)
+        share = drawn / (predicted + cache)
         return {
             "learning_predicted_gb": updating / 1e9,
             "learning_gb": learning / 1e9,
             "learning_over_predicted": learning / updating,
-            "drawing_predicted_gb": (predicted + kept) / 1e9,
+            "drawing_predicted_gb": (predicted + cache) / 1e9,
             "drawing_gb": drawn / 1e9,
             "drawing_over_predicted": share,
             **({"ok": _DRAWING["at least"] <= share <= _DRAWING["at most"]} if device.on_gpu else {}),
@@ -96,7 +96,7 @@ def peaks(device: Device, setting: Setting, drawing: Drawing, rows: tuple[int, i
 async def _updates(device: Device, rows: tuple[int, int], learner: Learner, engine: Engine) -> float:
     """Peak of the second update; the engine sleeps, as it does during updates."""
     samples = conversations(*rows, learner.model.config.vocab_size)
-    credit_T = np.random.default_rng(1).standard_normal(int(sum(sample.said.sum() for sample in samples)))
+    credit_T = np.random.default_rng(1).standard_normal(int(sum(sample.reply_mask.sum() for sample in samples)))
     learner.begin_reinforcement()
     await engine.sleep()
     for number in range(2):  # the first one makes AdamW's moments

@@ -100,10 +100,10 @@ async def _asked(engine: Engine, prompts: list[list[int]], reply: int, stage: st
     async def one(number: int, prompt: list[int]) -> None:
         key = EpisodeKey(0, stage, str(number), 0)
         engine.open(key)
-        found = await engine.generate(key, 0, prompt, Sampling(max_tokens=reply))
+        draw = await engine.generate(key, 0, prompt, Sampling(max_tokens=reply))
         engine.close(key)
-        if len(found.ids) != reply:
-            raise RuntimeError(f"a reply of {len(found.ids)} tokens instead of {reply}")
+        if len(draw.ids) != reply:
+            raise RuntimeError(f"a reply of {len(draw.ids)} tokens instead of {reply}")
 
     await asyncio.gather(*(one(number, prompt) for number, prompt in enumerate(prompts)))
 
@@ -117,13 +117,13 @@ def generated(device: Device, load: Load) -> Figures:
 
     def draw(tokens: int) -> None:
         with torch.inference_mode():
-            found = model.generate(
+            ids_BT = model.generate(
                 ids,
                 attention_mask=mask,
                 generation_config=GenerationConfig(max_new_tokens=tokens, do_sample=True, top_k=0, pad_token_id=0),
             )
-        if found.shape[1] != width + tokens:
-            raise RuntimeError(f"{found.shape[1] - width} tokens were drawn instead of {tokens}")
+        if ids_BT.shape[1] != width + tokens:
+            raise RuntimeError(f"{ids_BT.shape[1] - width} tokens were drawn instead of {tokens}")
 
     draw(4)
     with device.timed() as took:
@@ -139,12 +139,12 @@ def continuous(device: Device, load: Load) -> Figures:
 
     def draw(tokens: int) -> None:
         config = GenerationConfig(max_new_tokens=tokens, do_sample=True, top_k=0, eos_token_id=-1, pad_token_id=0)
-        found = model.generate_batch(  # type: ignore[operator]
+        outputs = model.generate_batch(  # type: ignore[operator]
             inputs=prompts, generation_config=config, continuous_batching_config=room, progress_bar=False
         )
-        lengths = {len(output.generated_tokens) for output in found.values()}
-        if len(found) != len(prompts) or lengths != {tokens}:
-            raise RuntimeError(f"{len(found)} of {len(prompts)} replies, of {sorted(lengths)} tokens")
+        lengths = {len(output.generated_tokens) for output in outputs.values()}
+        if len(outputs) != len(prompts) or lengths != {tokens}:
+            raise RuntimeError(f"{len(outputs)} of {len(prompts)} replies, of {sorted(lengths)} tokens")
 
     draw(4)
     with device.timed() as took:

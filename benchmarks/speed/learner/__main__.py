@@ -78,13 +78,13 @@ class OwnLearner:
 
     def learn(self, samples: list[Sample]) -> float:
         """One update in which each token that was said has an advantage of 1; the norm of its gradient."""
-        advantage_T = np.ones(sum(int(sample.said.sum()) for sample in samples))
+        advantage_T = np.ones(sum(int(sample.reply_mask.sum()) for sample in samples))
         norm = self._learner.learn(self._learner.read(samples), advantage_T, 1.0, (0,))["grad_norm"]
         assert norm is not None
         return norm
 
     @property
-    def asked(self) -> int:
+    def requested_tokens(self) -> int:
         """Tokens of the samples of the last update."""
         return self._learner.reader.asked
 
@@ -112,7 +112,7 @@ def measured(shape: Shape, context: Context, packing: str, made: LanguageModel, 
         "cpu_s": seconds,
         "tokens_per_s": own / seconds,
         "mb": peak_mb() - before,
-        "asked": learner.asked,
+        "asked": learner.requested_tokens,
         "computed": learner.computed,
         "grad_norm": norm,
     }

@@ -79,7 +79,7 @@ def measured(setting: dict[str, Any], toy: bool) -> dict[str, float]:
     learner = learner_of(setting, toy)
     learner.begin_reinforcement()
     samples = conversations(ROWS, LENGTH, shape(toy).vocab_size)
-    replies = int(sum(sample.said.sum() for sample in samples))
+    replies = int(sum(sample.reply_mask.sum() for sample in samples))
     credit_T = np.random.default_rng(1).standard_normal(replies)
     for number in range(2):  # the first one makes AdamW's moments
         learner.learn(learner.read(samples), credit_T, 1.0, (0, number), targets=HeadTargets(credit_T))

@@ -48,13 +48,13 @@ class TrlLearner:
         self._trainer.current_gradient_accumulation_steps = self._trainer.args.steps_per_generation
         self._trainer.create_optimizer()
         self._micro_tokens = micro_tokens
-        self.asked = self.computed = 0
+        self.requested_tokens = self.computed = 0
 
     def learn(self, samples: Sequence[Sample]) -> float:
         """One update in which each token that was said has an advantage of 1; the norm of its gradient."""
-        model, total = self._trainer.model, sum(int(sample.said.sum()) for sample in samples)
+        model, total = self._trainer.model, sum(int(sample.reply_mask.sum()) for sample in samples)
         model.train()
-        self.asked, self.computed = sum(len(sample.ids) for sample in samples), 0
+        self.requested_tokens, self.computed = sum(len(sample.ids) for sample in samples), 0
         for chosen in self._passes(samples):
             inputs = _inputs(chosen, total)
             self.computed += inputs["prompt_ids"].numel() + inputs["completion_ids"].numel()
@@ -75,7 +75,7 @@ class TrlLearner:
 
 
 def _prompt(sample: Sample) -> int:
-    return int(sample.said.argmax())
+    return int(sample.reply_mask.argmax())
 
 
 def _area(samples: Sequence[Sample]) -> int:
@@ -100,7 +100,7 @@ def _inputs(samples: Sequence[Sample], total: int) -> dict[str, Any]:
         ids = torch.from_numpy(sample.ids)
         made["prompt_ids"][row, prompt - first :], made["prompt_mask"][row, prompt - first :] = ids[:first], 1
         made["completion_ids"][row, :rest], made["completion_mask"][row, :rest] = ids[first:], 1
-        reply_mask[row, :rest] = torch.from_numpy(sample.said[first:])
+        reply_mask[row, :rest] = torch.from_numpy(sample.reply_mask[first:])
         old[row, :rest] = torch.from_numpy(sample.engine_logprob[first:])
     ones = torch.ones(len(samples))
     return made | {

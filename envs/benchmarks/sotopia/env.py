@@ -50,10 +50,10 @@ class Act(NamedTuple):
     kind: str
     content: str = ""
 
-    def told(self, who: str) -> str:
+    def as_heard(self, who: str) -> str:
         """The act as everybody sees it.
 
-        >>> Act("speak", "Hello!").told("Ada Stone")
+        >>> Act("speak", "Hello!").as_heard("Ada Stone")
         'Ada Stone said: "Hello!"'
         """
         match self.kind:
@@ -169,7 +169,7 @@ class Sotopia(UserEnv):
     def _take(self, role: int, act: Act) -> str:
         """Add an act; what the other sees of it."""
         self._acts.append((role, act))
-        return act.told(name(self.task.params, role))
+        return act.as_heard(name(self.task.params, role))
 
     def _answered(self, seen: str) -> str:
         """The partner's answer to what it sees, as the agent sees it."""

@@ -143,7 +143,7 @@ def met(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = SECO
             raise InTheWay(str(error)) from error
 
     challenge = Challenge(row.instance, tests, reference, [""], lay, deck_of(seed))
-    answers = challenge.met(challenge.asked(sandbox, patch, seconds), {*fails, *keeps})
+    answers = challenge.met(challenge.ask(sandbox, patch, seconds), {*fails, *keeps})
     return answers if answers.answered.intersection(fails) or answers.timed_out else None
 
 

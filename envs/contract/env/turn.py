@@ -77,7 +77,7 @@ def too_large(reward: float) -> str:
     return f"{reward:g}, and learning squares rewards in float32: divide it, so that it stays within {MOST_REWARD:g}"
 
 
-def wrong_return(env: object, method: str, value: object, wanted: str, part: str = "") -> ContractError:
+def wrong_return(env: object, method: str, value: object, fix: str, part: str = "") -> ContractError:
     """The error for what a method of an environment returned.
 
     Args:
@@ -86,7 +86,7 @@ def wrong_return(env: object, method: str, value: object, wanted: str, part: str
     place = place_of_method(env, method)
     kind = "None" if value is None else f"a {type(value).__name__}"
     kind += f" of {len(value)}" if isinstance(value, tuple) and method != "respond" else ""
-    error = ContractError(f"{method}() returned {part}{kind}: return {wanted}{f' ({place})' if place else ''}")
+    error = ContractError(f"{method}() returned {part}{kind}: return {fix}{f' ({place})' if place else ''}")
     error.placed = place is not None
     return error
 

@@ -108,7 +108,7 @@ class Options(BaseModel, metaclass=_OneLine):
             return value
         if parts := parts_of(field.metadata):
             return parts.completed(value, field.default)
-        return overlay(said(field.default), value)
+        return overlay(set_values(field.default), value)
 
     @field_validator("*", mode="before")
     @classmethod
@@ -191,19 +191,19 @@ def parts_of(markers: Iterable[Any]) -> Parts | None:
     return next((owner for owner in owners if hasattr(owner, "completed")), None)
 
 
-def said(options: Options) -> dict[str, Any]:
+def set_values(options: Options) -> dict[str, Any]:
     """Options that were set, as plain values; the name of a part always.
 
     >>> class Door(Options):
     ...     colour: str = "red"
     ...     height: float = 2.0
-    >>> said(Door(height=2.5))
+    >>> set_values(Door(height=2.5))
     {'height': 2.5}
     """
     plain = {name: getattr(options, name) for name in type(options).model_fields if name in options.model_fields_set}
     if "name" in type(options).model_fields:
         plain = {"name": getattr(options, "name"), **plain}  # noqa: B009  only parts have one
-    return {name: said(value) if isinstance(value, Options) else value for name, value in plain.items()}
+    return {name: set_values(value) if isinstance(value, Options) else value for name, value in plain.items()}
 
 
 def idle(options: Options) -> dict[str, OnlyWith]:
@@ -221,7 +221,7 @@ def idle(options: Options) -> dict[str, OnlyWith]:
     return {name: marker for name, marker in markers if isinstance(marker, OnlyWith) and marker.is_off(options)}
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
+def unknown(what: str, name: str, existing: Iterable[str]) -> str:
     """Message about a name that does not exist: the nearest ones, then all.
 
     >>> unknown("option", "gama", ["gamma", "eps"])
@@ -229,7 +229,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     >>> unknown("option", "colour", ["gamma", "eps"])
     "unknown option 'colour'; there are eps, gamma"
     """
-    names = sorted(known)
+    names = sorted(existing)
     close = " or ".join(map(repr, difflib.get_close_matches(str(name), names, n=2, cutoff=0.6)))
     there = f"here are {', '.join(names)}" if names else "here is none"
     return f"unknown {what} {name!r}; " + (f"did you mean {close}? T{there}" if close else f"t{there}")

@@ -26,7 +26,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_ori
 
 from pydantic import BeforeValidator, ValidationInfo
 
-from manyturn.envs.contract.options.options import Options, said, unknown
+from manyturn.envs.contract.options.options import Options, set_values, unknown
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.contract.options.plugins import load_plugins, where_else
 
@@ -53,9 +53,9 @@ class Entry(NamedTuple):
     remembers: bool
 
 
-def _is_run_again(known: Callable[..., Any], function: Callable[..., Any]) -> bool:
+def _is_run_again(earlier: Callable[..., Any], function: Callable[..., Any]) -> bool:
     """True if a notebook cell defines the same name again."""
-    return known.__module__ == function.__module__ == "__main__" and known.__qualname__ == function.__qualname__
+    return earlier.__module__ == function.__module__ == "__main__" and earlier.__qualname__ == function.__qualname__
 
 
 class Registry(Generic[R]):
@@ -158,7 +158,7 @@ class Registry(Generic[R]):
         meant = self.names(lambda kind: bool(needed := _needed(kind)) and needed <= table.keys())
         if len(meant) == 1 and not table.keys() <= type(default).model_fields.keys():
             return {"name": meant[0], **table}
-        return overlay(said(default), table)
+        return overlay(set_values(default), table)
 
     def _with_a_name(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
         """A table whose name is a registered one, if a part takes the word that stands for it."""

@@ -253,7 +253,7 @@ RETAIL = Pack(
         ),
         "user_id": Thing("users", "get_user", "customer", "the customer", lambda store, key: ("",)),
     },
-    asked={"total": "total", "shipping": "shipping fee"},
+    figures={"total": "total", "shipping": "shipping fee"},
     brief={
         "users": ("payments",),
         "orders": ("user_id", "status", "items", "total", "payment_id", "days_since_delivery"),

@@ -228,7 +228,7 @@ TELECOM = Pack(
             "bills", "get_bill", "bill", "the bill of {words}", lambda store, key: (store["bills", key]["month"],)
         ),
     },
-    asked={"deposit": "deposit", "credit": "credit"},
+    figures={"deposit": "deposit", "credit": "credit"},
     brief={
         "users": ("fee_waived",),
         "lines": ("status", "suspensions", "sim"),

@@ -250,7 +250,7 @@ TRAVEL = Pack(
             lambda store, key: (_route(store["flights", store["bookings", key]["flight_id"]]),),
         )
     },
-    asked={"paid": "price", "taxes": "taxes"},
+    figures={"paid": "price", "taxes": "taxes"},
     brief={
         "users": ("bookings",),
         "bookings": ("status", "flight_id", "cabin", "passengers", "bags", "insured", "voucher", "days_since_booking"),

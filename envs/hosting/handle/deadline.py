@@ -23,20 +23,20 @@ _FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+) in (?P<name>\
 class _Clock:
     seconds: float = 0.0
     again: float = 0.0
-    told: Callable[[float], None] = print
+    on_set: Callable[[float], None] = print
     allowed: float = math.inf
 
 
 _clock = _Clock()
 
 
-def set_deadline(seconds: float, told: Callable[[float], None]) -> None:
+def set_deadline(seconds: float, on_set: Callable[[float], None]) -> None:
     """End this process when an environment does not answer within so many seconds.
 
     Args:
-        told: called with the seconds of each deadline as it is set.
+        on_set: called with the seconds of each deadline as it is set.
     """
-    _clock.seconds, _clock.told = seconds, told
+    _clock.seconds, _clock.on_set = seconds, on_set
     allow(seconds)
     beat()
 
@@ -65,7 +65,7 @@ def beat(times: int = 1) -> None:
     limit = times * _clock.seconds
     faulthandler.dump_traceback_later(limit, exit=True, file=2)
     _clock.again = now + _SHARE * _clock.seconds if times == 1 else now
-    _clock.told(limit)
+    _clock.on_set(limit)
 
 
 def where_it_hung(last_words: str) -> str | None:

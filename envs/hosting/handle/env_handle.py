@@ -33,11 +33,11 @@ class EnvError(RuntimeError):
     """The environment raised. It is never a reward.
 
     Attributes:
-        told: the error and its place in the environment's code, without the task; empty where that is not known.
+        cause: the error and its place in the environment's code, without the task; empty where that is not known.
         method: ``"reset"``, ``"step"`` or ``"expert"``, in which it was raised; empty where that is not known.
     """
 
-    told = method = ""
+    cause = method = ""
 
 
 class PlaceLost(EnvError):
@@ -318,7 +318,7 @@ class EnvHandle:
         raised = "" if isinstance(error, ContractError) else " raised"
         kind = PlaceLost if isinstance(error, OutsideLost) else EnvError
         lost = kind(f"{self.name}{raised} in {where}{turn} of {self._task}{message}")
-        lost.told, lost.method = message, where
+        lost.cause, lost.method = message, where
         return lost
 
     def _answer(self, step: tuple[str, Any, bool, bool, Mapping[str, Any]], true_answer: str | None = None) -> Answer:

@@ -90,10 +90,10 @@ class GymnasiumAdapter(gymnasium.Wrapper[str, str, str, str]):
         self._last = (text, {key: value for key, value in info.items() if key not in _OF_ONE_TURN})
         return text, described
 
-    def _success(self, said: Mapping[str, Any], terminated: bool) -> bool | None:
-        self.success_by = next((key for key in SUCCESS_KEYS if said.get(key) is not None), None)
+    def _success(self, info: Mapping[str, Any], terminated: bool) -> bool | None:
+        self.success_by = next((key for key in SUCCESS_KEYS if info.get(key) is not None), None)
         if self.success_by is not None:
-            return bool(said[self.success_by])
+            return bool(info[self.success_by])
         return None if math.isnan(self._return) else terminated and self._return > self.success_above
 
     def _admissible(self, info: Mapping[str, Any]) -> list[str] | None:

@@ -33,8 +33,8 @@ def main() -> None:
     requests, answers = take_streams()
     message = decode(requests.readline())
 
-    def send(**said: Any) -> None:
-        answers.write(encode(said))
+    def send(**fields: Any) -> None:
+        answers.write(encode(fields))
         answers.flush()
 
     heed(message)

@@ -221,7 +221,7 @@ class _Placer:
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._read_stderr())]
 
     @classmethod
-    async def start(cls, wanted: Mapping[str, Any], hear: Any, lose: Any) -> "_Placer":
+    async def start(cls, request: Mapping[str, Any], hear: Any, lose: Any) -> "_Placer":
         """Start it.
 
         Args:
@@ -230,7 +230,7 @@ class _Placer:
         """
         folder = tempfile.mkdtemp(prefix="mt-ray-")  # short, for the names of sockets
         environ = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
-        if wanted["cluster"] is None:
+        if request["cluster"] is None:
             # Its ports are open on every address of this machine, and whoever may speak there may run anything.
             environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
             environ |= {"RAY_gcs_rpc_server_reconnect_timeout_s": _HEAD_SECONDS}
@@ -250,7 +250,7 @@ class _Placer:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         assert process.stdin is not None
-        process.stdin.write(encode({**wanted, "folder": folder}))
+        process.stdin.write(encode({**request, "folder": folder}))
         return cls(process, folder, hear, lose)
 
     async def close(self) -> None:

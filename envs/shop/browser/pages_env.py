@@ -118,16 +118,16 @@ the product type, its attributes, the options and the price. Buying ends the vis
             return replace(turn, text=self._reader.text)
         return self.go_on(self._reader.text)
 
-    def _follow(self, wanted: Action) -> None:
+    def _follow(self, action: Action) -> None:
         """Keep up with the browser's history and its search bar. Raises BrowserError if the site has not been told."""
         moved = self._visit.shown != self._path[-1]
-        if wanted.verb == "click" and not moved and self._actions[wanted.number - 1] != SEARCH:
+        if action.verb == "click" and not moved and self._actions[action.number - 1] != SEARCH:
             raise BrowserError("a button was clicked, and the site was not told")
-        if wanted.verb == "type":
-            self._words = wanted.text
+        if action.verb == "type":
+            self._words = action.text
         if moved:
             self._words = ""
-            if wanted.verb == "back":
+            if action.verb == "back":
                 self._path.pop()
             else:
                 self._path.append(self._visit.shown)

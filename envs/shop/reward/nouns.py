@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.shop.webshop.manifest import cache_folder
+from manyturn.envs.shop.webshop.hash_cache import cache_folder
 
 Nouns = Callable[[str], tuple[str, ...]]
 

@@ -104,11 +104,11 @@ class Judge:
         )
 
 
-def type_score(product: Product, wanted: Product, nouns: Nouns) -> TypeScore:
+def type_score(product: Product, goal: Product, nouns: Nouns) -> TypeScore:
     """Compare two products' types; a title without a common noun beats an equal kind or path."""
-    same_kind = product.kind == wanted.kind
-    same_path = len(_categories(product.path) & _categories(wanted.path)) >= 2
-    words = nouns(wanted.title)
+    same_kind = product.kind == goal.kind
+    same_path = len(_categories(product.path) & _categories(goal.path)) >= 2
+    words = nouns(goal.title)
     title = len(set(nouns(product.title)) & set(words)) / len(words) if words else 0.2
     factor = 1.0 if same_kind or same_path or title > 0.2 else 0.5
     if title < 0.1:
@@ -121,12 +121,12 @@ def _categories(path: str) -> frozenset[str]:
     return frozenset(name.strip() for name in path.split("›"))
 
 
-def attributes_met(product: Product, wanted: Collection[str]) -> tuple[int, int]:
+def attributes_met(product: Product, attributes: Collection[str]) -> tuple[int, int]:
     """Number of attributes that a product meets: equal to one of its own, or present in its texts."""
     title, features = product.title.lower(), " ".join(product.features).lower()
     description = product.description.lower()
     met = equal = 0
-    for attribute in wanted:
+    for attribute in attributes:
         if attribute in title or attribute in features or attribute in description:
             met, equal = met + 1, equal + 1
         elif any_same(product.attributes, attribute):
@@ -134,9 +134,9 @@ def attributes_met(product: Product, wanted: Collection[str]) -> tuple[int, int]
     return met, equal
 
 
-def option_met(values: Collection[str], wanted: str | tuple[str, str]) -> bool:
+def option_met(values: Collection[str], option: str | tuple[str, str]) -> bool:
     """True if a chosen value passes for the required one."""
-    return any_same(map(_target, values), _target(wanted))
+    return any_same(map(_target, values), _target(option))
 
 
 @lru_cache(maxsize=8192)
@@ -145,5 +145,5 @@ def _target(option: str | tuple[str, str]) -> str:
     return next((colour for colour in _COLOURS if colour in option), str(option))
 
 
-def _equal(chosen: Mapping[str, str], wanted: str | tuple[str, str]) -> bool:
-    return chosen.get(wanted[0]) == wanted[1] if isinstance(wanted, tuple) else wanted in chosen.values()
+def _equal(chosen: Mapping[str, str], option: str | tuple[str, str]) -> bool:
+    return chosen.get(option[0]) == option[1] if isinstance(option, tuple) else option in chosen.values()

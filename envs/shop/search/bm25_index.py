@@ -108,11 +108,11 @@ class Index:
         return best, ranked[best]
 
 
-def _weigh(found: Postings, lengths: NDArray[np.int64], k1: np.float32, b: np.float32) -> NDArray[np.float32]:
+def _weigh(postings: Postings, lengths: NDArray[np.int64], k1: np.float32, b: np.float32) -> NDArray[np.float32]:
     """Turn the weights of postings, which are counts, into ``1 + f / norm``, and return each term's rarity.
 
     Args:
-        found: of the terms.
+        postings: of the terms.
         lengths: [documents] in terms.
         k1, b: of BM25.
     """
@@ -120,8 +120,8 @@ def _weigh(found: Postings, lengths: NDArray[np.int64], k1: np.float32, b: np.fl
     total = np.count_nonzero(lengths)
     mean = np.float32(lengths.sum() / max(total, 1) or 1)
     inverse = _ONE / (k1 * ((_ONE - b) + b * stored / mean))
-    for start in range(0, len(found.weights), _BLOCK):
+    for start in range(0, len(postings.weights), _BLOCK):
         block = slice(start, start + _BLOCK)
-        found.weights[block] = _ONE + found.weights[block] * inverse[found.numbers[block]]
-    frequencies = np.diff(found.starts)
+        postings.weights[block] = _ONE + postings.weights[block] * inverse[postings.numbers[block]]
+    frequencies = np.diff(postings.starts)
     return np.array([math.log(1 + (total - n + 0.5) / (n + 0.5)) for n in frequencies], np.float32)

@@ -14,8 +14,8 @@ from manyturn.envs.shop.catalogue.goals import Goal
 from manyturn.envs.shop.catalogue.price_draws import Draws, draws_of
 from manyturn.envs.shop.webshop import goal_templates, prepared
 from manyturn.envs.shop.webshop.goal_templates import Goals, GoalTemplate, Splits
+from manyturn.envs.shop.webshop.hash_cache import recorded_hashes
 from manyturn.envs.shop.webshop.json_stream import array_items
-from manyturn.envs.shop.webshop.manifest import recorded_hashes
 from manyturn.envs.shop.webshop.records import (
     ALL_PRODUCTS,
     DataError,
@@ -103,20 +103,20 @@ def _read(files: tuple[Path, ...], sha256: str, kind: str, original: int | None)
     return OfficialShop(sha256, catalogue, goals, by_product)
 
 
-def _counts(found: Sequence[GoalTemplate], products: Sequence[Product], file: Path) -> list[int]:
+def _counts(templates: Sequence[GoalTemplate], products: Sequence[Product], file: Path) -> list[int]:
     """Number of goals of each template. Raises DataError if they are too many to make."""
-    counts = [goal_templates.count(template, products[template.product]) for template in found]
-    for template, count in zip(found, counts, strict=True):
+    counts = [goal_templates.count(template, products[template.product]) for template in templates]
+    for template, count in zip(templates, counts, strict=True):
         if count > MOST_GOALS:
             product = f"product {products[template.product].id} of {file}"
             raise unreadable(product, f"its options make more than {MOST_GOALS:,} goals")
     return counts
 
 
-def _templates(ids: Sequence[str], kind: str, said: Record) -> Iterator[GoalTemplate]:
+def _templates(ids: Sequence[str], kind: str, record: Record) -> Iterator[GoalTemplate]:
     if kind == "human":
-        return goal_templates.human_templates(ids, said)
-    records = (said.get(name, {}) for name in ids)
+        return goal_templates.human_templates(ids, record)
+    records = (record.get(name, {}) for name in ids)
     return goal_templates.synthetic_templates(ids, map(goal_templates.instruction_of, records))
 
 

@@ -23,8 +23,8 @@ from manyturn.envs.shop.catalogue.stored_products import StoredProducts, line_of
 from manyturn.envs.shop.search.json_lines import JsonLines, load_array, write_lines
 from manyturn.envs.shop.webshop import goal_templates
 from manyturn.envs.shop.webshop.goal_templates import Goals, GoalTemplate, Splits
+from manyturn.envs.shop.webshop.hash_cache import cache_folder
 from manyturn.envs.shop.webshop.json_stream import array_items, object_items
-from manyturn.envs.shop.webshop.manifest import cache_folder
 from manyturn.envs.shop.webshop.records import DataError, product_of, table, unreadable, usable
 
 _LAYOUT = 1  # raise it when what is prepared changes

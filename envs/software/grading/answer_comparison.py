@@ -13,23 +13,23 @@ UNSTEADY = {"any": "answer"}
 """Stands for an answer in which the reference does not agree with itself, so that nobody has to."""
 
 
-def agree(asked: Questions, told: Sequence[Any], given: Sequence[Any]) -> bool:
+def agree(questions: Questions, expected: Sequence[Any], actual: Sequence[Any]) -> bool:
     """True if an answer equals the reference's.
 
     Args:
-        asked: the questions of the file.
-        told, given: number of the question, and the answer of the reference and of a program.
+        questions: the questions of the file.
+        expected, actual: number of the question, and the answer of the reference and of a program.
     """
-    number, answer = told
-    if given[0] != number:
+    number, answer = expected
+    if actual[0] != number:
         return False
     if answer is UNSTEADY:
         return True
-    if asked.kinds.get(number) == RAISES and answer and isinstance(given[1], list):
+    if questions.kinds.get(number) == RAISES and answer and isinstance(actual[1], list):
         # A test names what it expects, often a class above what is raised.
-        named = {name for name in given[1] if isinstance(name, str)}
-        return not asked.raises.get(number, frozenset()).union(answer[:1]).isdisjoint(named)
-    return same(answer, given[1])
+        named = {name for name in actual[1] if isinstance(name, str)}
+        return not questions.raises.get(number, frozenset()).union(answer[:1]).isdisjoint(named)
+    return same(answer, actual[1])
 
 
 def same(one: Any, other: Any) -> bool:

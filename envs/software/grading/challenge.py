@@ -109,7 +109,7 @@ class Challenge(Generic[Program]):
         self._asked = {path: questions(tests.files[path]) for path in paths if path in tests.files}
         self._name, self._number = name, number
 
-    def asked(self, sandbox: Sandbox, program: Program, seconds: float, budget: TimeBudget | None = None) -> Asked:
+    def ask(self, sandbox: Sandbox, program: Program, seconds: float, budget: TimeBudget | None = None) -> Asked:
         """Ask a program; whatever is in the sandbox is lost.
 
         Args:
@@ -126,23 +126,23 @@ class Challenge(Generic[Program]):
             runs.append(run_tests(timed(sandbox, budget), tests, _MORE * seconds, each=_SECONDS))
         return Asked(deck, tuple(runs))
 
-    def met(self, asked: Asked, said: Collection[str]) -> Met:
+    def met(self, answers: Asked, passing: Collection[str]) -> Met:
         """Result of a challenge.
 
         Args:
-            said: ids of tests that are said to pass.
+            passing: ids of tests that are said to pass.
         """
-        deck = asked.deck
+        deck = answers.deck
         answered, reached = self._proof(deck), self._share(deck)
         if deck.timed_out or not answered:
             return Met("", frozenset(), frozenset(), answered, reached, deck.timed_out)
-        runs = list(zip(deck.parts, asked.runs, strict=True))
+        runs = list(zip(deck.parts, answers.runs, strict=True))
         steady = [test for test in deck.answers if test not in deck.lost]
         wrong = [test for test in steady if any(self._differs(test, deck, *one) for one in runs)]
-        late = any(run.timed_out for run in asked.runs) and bool(wrong)
-        doubted = [] if late else [test for test in wrong if test in said]
+        late = any(run.timed_out for run in answers.runs) and bool(wrong)
+        doubted = [] if late else [test for test in wrong if test in passing]
         lies = [test for test in doubted if any(self._contradicts(test, deck, *one) for one in runs)]
-        tampered = next((run.forged for run in asked.runs if run.forged), "")
+        tampered = next((run.forged for run in answers.runs if run.forged), "")
         if lies and not tampered:
             tampered = f"{lies[0]} is said to pass, and does not when it is asked for what it computes"
         return Met(tampered, frozenset(wrong), frozenset(map(deck.original, wrong)), answered, reached, late)
@@ -199,7 +199,7 @@ class Challenge(Generic[Program]):
         expected, given = part.answers[test], run.answers.get(test, [])
         if test in deck.cut:
             given = given[: len(expected)]
-        elif run.found.get(test) != PASSED:
+        elif run.outcomes.get(test) != PASSED:
             return True
         if len(given) != len(expected):
             return True
@@ -210,7 +210,7 @@ class Challenge(Generic[Program]):
         """True if a test reported as passing cannot have passed with these answers."""
         if test not in part.answers:
             return False
-        if run.found.get(test) != PASSED:
+        if run.outcomes.get(test) != PASSED:
             return True
         expected, given = part.answers[test], run.answers[test]
         if len(expected) != len(given):

@@ -82,15 +82,15 @@ def divided(text: bytes, together: Collection[int], rng: np.random.Generator) ->
     return Divided((texts[0], texts[1]), first)
 
 
-def parts_of(files: Mapping[str, Divided], told: Mapping[str, Sequence[Any]]) -> tuple[Part, Part]:
+def parts_of(files: Mapping[str, Divided], expected: Mapping[str, Sequence[Any]]) -> tuple[Part, Part]:
     """Questions of both runs and the right answers; the second has only tests that reach a divided question.
 
     Args:
         files: path -> a file.
-        told: id of a test -> what the reference answers where both sides are asked together.
+        expected: id of a test -> what the reference answers where both sides are asked together.
     """
     answers = dict[str, list[Any]](), dict[str, list[Any]]()
-    for test, pairs in told.items():
+    for test, pairs in expected.items():
         first = files[test.partition("::")[0]].first
         for run in (0, 1) if any(number in first for number, _ in pairs) else (0,):
             answers[run][test] = [

@@ -47,14 +47,14 @@ class Seen(NamedTuple):
         copy: its id.
         answer: the reference's; of an error that a test names, whether there is one.
         is_new: it is none of the test's own.
-        kept: what the copy has in common with the test.
+        shared: what the copy has in common with the test.
         wrong: of each fault whether the program that has it answers otherwise.
     """
 
     copy: str
     answer: Any
     is_new: bool
-    kept: frozenset[Clue]
+    shared: frozenset[Clue]
     wrong: Sequence[bool]
 
 
@@ -62,17 +62,17 @@ class FaultReach:
     """Knowledge of tests from reading them, and the evidence of their copies.
 
     Args:
-        asked: path -> questions of a file of tests.
-        known: what the reference answers in the tests themselves.
+        questions: path -> questions of a file of tests.
+        baseline: what the reference answers in the tests themselves.
     """
 
-    def __init__(self, asked: Mapping[str, Questions], known: PytestRun):
-        self._asked = asked
+    def __init__(self, questions: Mapping[str, Questions], baseline: PytestRun):
+        self._asked = questions
         self._answers = dict[tuple[str, int], list[Any]]()  # of a test without parameters, to a question
         self._seen = dict[str, dict[Place, list[Seen]]]()  # by test
-        for test, answers in known.answers.items():
+        for test, answers in baseline.answers.items():
             path = test.partition("::")[0]
-            for number, answer in answers if path in asked else ():
+            for number, answer in answers if path in questions else ():
                 sides = self._sides(path, number, answer)
                 self._answers.setdefault((test.partition("[")[0], number), []).extend(sides)
 
@@ -82,8 +82,8 @@ class FaultReach:
         test: str,
         case: tuple[int, int],
         text: bytes,
-        told: Sequence[Any],
-        given: Sequence[Sequence[Any] | None],
+        expected: Sequence[Any],
+        actual: Sequence[Sequence[Any] | None],
     ) -> None:
         """Note what a copy shows.
 
@@ -92,14 +92,14 @@ class FaultReach:
             test: id without parameters of what was copied.
             case: which of its parameters, and how many there are.
             text: of the copy's file.
-            told: what the reference answers.
-            given: what the program with each fault answers; None where it did not come to the test.
+            expected: what the reference answers.
+            actual: what the program with each fault answers; None where it did not come to the test.
         """
         path = test.partition("::")[0]
-        wrong = [self._wrong(path, told, answers) for answers in given]
-        stops = [None if answers is None else _stop(told, answers) for answers in given]
+        wrong = [self._wrong(path, expected, answers) for answers in actual]
+        stops = [None if answers is None else _stop(expected, answers) for answers in actual]
         times = dict[int, int]()
-        for at, (number, answer) in enumerate(told):
+        for at, (number, answer) in enumerate(expected):
             time = times[number] = times.get(number, -1) + 1
             before = self._answers.get((test, number), ())
             for side, value in enumerate(self._sides(path, number, answer)):
@@ -127,10 +127,10 @@ class FaultReach:
                 return proof
         return frozenset()
 
-    def _wrong(self, path: str, told: Sequence[Any], given: Sequence[Any] | None) -> set[tuple[int, int]]:
+    def _wrong(self, path: str, expected: Sequence[Any], actual: Sequence[Any] | None) -> set[tuple[int, int]]:
         """Places in a test's answers, and sides, where a program answers otherwise, as far as it goes the same way."""
         pairs = set[tuple[int, int]]()
-        for at, (answer, other) in enumerate(zip(told, given or (), strict=False)):
+        for at, (answer, other) in enumerate(zip(expected, actual or (), strict=False)):
             if answer[0] != other[0]:
                 break
             sides, others = self._sides(path, *answer), self._sides(path, *other)
@@ -147,9 +147,9 @@ class FaultReach:
         return list(answer) if both else [answer]
 
 
-def _stop(told: Sequence[Any], given: Sequence[Any]) -> int | None:
+def _stop(expected: Sequence[Any], actual: Sequence[Any]) -> int | None:
     """The first place where a program gives no answer, or one to another question."""
-    return next((at for at, (n, _) in enumerate(told) if at >= len(given) or given[at][0] != n), None)
+    return next((at for at, (n, _) in enumerate(expected) if at >= len(actual) or actual[at][0] != n), None)
 
 
 def _proof(seen: Sequence[Seen], fault: int) -> frozenset[str]:
@@ -175,8 +175,8 @@ def _refuted(needing: Sequence[Seen], seen: Sequence[Seen]) -> frozenset[str]:
     others = [one for one in seen if one.is_new]
     chosen, common = list[Seen](), None
     for one in needing:
-        if common is None or common - one.kept:
-            chosen, common = [*chosen, one], one.kept if common is None else common & one.kept
-            if other := next((other for other in others if common <= other.kept), None):
+        if common is None or common - one.shared:
+            chosen, common = [*chosen, one], one.shared if common is None else common & one.shared
+            if other := next((other for other in others if common <= other.shared), None):
                 return frozenset([other.copy, *(one.copy for one in chosen)])
     return frozenset()

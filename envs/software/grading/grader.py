@@ -120,7 +120,7 @@ def grade(
     changes: Changes,
     seconds: float,
     seed: int,
-    asked: AgentTurn | None = None,
+    requested_in: AgentTurn | None = None,
 ) -> Grade:
     """Run a problem's tests on its own files with changes that are ``carried``, and challenge what passes.
 
@@ -128,14 +128,14 @@ def grade(
         sandbox: whatever is in it is lost.
         seconds: of the processor's time for one run of the tests; those of a challenge take longer.
         seed: of the challenge.
-        asked: the agent's turn in which the grade is asked for; None outside of an episode.
+        requested_in: the agent's turn in which the grade is asked for; None outside of an episode.
     """
-    turn = asked or AgentTurn()
+    turn = requested_in or AgentTurn()
     budget, evidence = turn.budget, turn.evidence
     challenge = challenge_of(problem, problem.pass_to_pass, deck_of(seed, turn.rehearsal))
     # What has seen a hidden test could tell the challenge of it, so then the challenge comes first. Tests that the
     # agent can read are no secret, and most attempts end with them.
-    answered = challenge.asked(sandbox, changes, seconds, budget) if _hidden(problem) else None
+    answered = challenge.ask(sandbox, changes, seconds, budget) if _hidden(problem) else None
     try:
         run = evidence() if evidence else run_as_they_are(sandbox, problem, changes, seconds, budget)
     except SandboxRefused as error:  # what was changed is too large, by itself or with the tests
@@ -144,14 +144,14 @@ def grade(
     if claimed.cause not in (RESOLVED, UNRESOLVED) or not claimed.fixed:
         return claimed
     if answered is None:
-        answered = challenge.asked(sandbox, changes, seconds, budget)
+        answered = challenge.ask(sandbox, changes, seconds, budget)
     claims = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
     return _challenged(claimed, problem, challenge.met(answered, claims))._replace(official=claimed.official)
 
 
-def challenge_of(problem: Problem, kept: Sequence[str], number: int) -> Challenge[Changes]:
+def challenge_of(problem: Problem, ids: Sequence[str], number: int) -> Challenge[Changes]:
     """The challenge of a problem, which asks these of the tests that pass before the fix."""
-    tests, nothing = Tests(problem.tests, problem.fail_to_pass, kept), dict[str, bytes | None]()
+    tests, nothing = Tests(problem.tests, problem.fail_to_pass, ids), dict[str, bytes | None]()
     faulty = [dict(one) for one in problem.alone] or [nothing]
     return Challenge[Changes](problem.id, tests, dict(problem.fix), faulty, _laying(problem), number)
 
@@ -179,10 +179,10 @@ def _laying(problem: Problem) -> Callable[[Sandbox, Changes, Tree], None]:
 
 def _claimed(problem: Problem, run: PytestRun) -> Grade:
     """Report of a run of the tests."""
-    passing = {test for test, outcome in run.found.items() if outcome != FAILED}
+    passing = {test for test, outcome in run.outcomes.items() if outcome != FAILED}
     expected = expected_to_fail(problem.tests, (*problem.fail_to_pass, *problem.pass_to_pass))
     passed = {
-        test for test in passing if run.found[test] == PASSED or (run.found[test] == XFAILED and test in expected)
+        test for test in passing if run.outcomes[test] == PASSED or (run.outcomes[test] == XFAILED and test in expected)
     }
     fixed = tuple(test for test in problem.fail_to_pass if test in passed)
     broken = tuple(test for test in problem.pass_to_pass if test not in passing)

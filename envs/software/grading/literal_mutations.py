@@ -284,7 +284,7 @@ def _changed(value: Any, kinds: _Kinds, rng: np.random.Generator) -> Any:
     return value
 
 
-def _text(text: str, known: frozenset[str], rng: np.random.Generator) -> str:
+def _text(text: str, texts: frozenset[str], rng: np.random.Generator) -> str:
     """A text of which a letter or digit is another, gone, twice there, or its neighbour's; or a part between signs."""
     spots = [at for at, sign in enumerate(text) if sign.isalnum()]
     if not spots:
@@ -296,7 +296,7 @@ def _text(text: str, known: frozenset[str], rng: np.random.Generator) -> str:
     match rng.integers(4):
         case 0:
             signs = next((s for s in ("0123456789", "abcdefghijklmnop", "ABCDEFGHIJKLMNOP") if sign in s), "xyz")
-            usual = sorted(known.intersection(signs))  # a text of 0 and 1 may have to be one
+            usual = sorted(texts.intersection(signs))  # a text of 0 and 1 may have to be one
             signs = "".join(usual) if len(usual) > 1 else signs
             return text[:at] + signs[rng.integers(len(signs))] + rest
         case 1 if len(text) > 1:

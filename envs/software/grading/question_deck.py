@@ -70,7 +70,7 @@ class QuestionDeck(NamedTuple):
 
 
 def drawn(
-    asked: Mapping[str, Questions],
+    questions_of: Mapping[str, Questions],
     chosen: Sequence[str],
     to_fix: Collection[str],
     draw: Callable[[str, int], np.random.Generator],
@@ -80,15 +80,15 @@ def drawn(
     """Draw copies until some reach each fault, or for a bounded number of rounds.
 
     Args:
-        asked: path -> questions of a file of tests.
+        questions_of: path -> questions of a file of tests.
         chosen: ids of all tests that are asked.
         to_fix: ids without parameters of those that fail before the fix; copies are made of them.
         draw: what decides a copy, from the path of its file of tests and its number.
         reference: runs the program with its fix.
         faulty: run it with all of its fix but for one fault, of those that it has.
     """
-    dealer = _Dealer(asked, draw, len(faulty))
-    tests = [test for test in dict.fromkeys(to_fix) if test.partition("::")[0] in asked]
+    dealer = _Dealer(questions_of, draw, len(faulty))
+    tests = [test for test in dict.fromkeys(to_fix) if test.partition("::")[0] in questions_of]
     first = next(copies for most, copies in _COPIES if len(to_fix) <= most)
     earlier: PytestRun | None = None
     for number in range(_ROUNDS):
@@ -101,16 +101,16 @@ def drawn(
                 break  # more copies take too long, and there are some
             return dealer.deck((), {}, frozenset(), late=True)
         earlier = earlier or run
-        ids = [test for test in run.found if dealer.is_copy(test) and (_answered(run, test) or _stopped(run, test))]
+        ids = [test for test in run.outcomes if dealer.is_copy(test) and (_answered(run, test) or _stopped(run, test))]
         spoilt = [one(dealer.files, ids, ()) for one in faulty] if ids else []
         dealer.look(earlier, run, spoilt, keep_all=number == 0)
     assert earlier is not None
     return _settled(dealer, earlier, reference)
 
 
-def _settled(dealer: "_Dealer", known: PytestRun, reference: Run) -> QuestionDeck:
+def _settled(dealer: "_Dealer", baseline: PytestRun, reference: Run) -> QuestionDeck:
     """The deck, after the reference has answered it as programs will: the same tests in the same order."""
-    own = {test: known.answers[test] for test, outcome in known.found.items() if outcome == PASSED}
+    own = {test: baseline.answers[test] for test, outcome in baseline.outcomes.items() if outcome == PASSED}
     expected = {test: answers for test, answers in own.items() if not dealer.is_copy(test)} | dealer.kept
     if not expected:
         return dealer.deck((), {}, frozenset())
@@ -135,13 +135,13 @@ def _settled(dealer: "_Dealer", known: PytestRun, reference: Run) -> QuestionDec
 
 
 def _answered(run: PytestRun, test: str) -> bool:
-    return run.found.get(test) == PASSED
+    return run.outcomes.get(test) == PASSED
 
 
 def _stopped(run: PytestRun, test: str) -> bool:
     """True if it failed after some answers, and not because it took too long."""
     answers = run.answers.get(test)
-    return run.found.get(test) == FAILED and bool(answers) and _LATE not in answers
+    return run.outcomes.get(test) == FAILED and bool(answers) and _LATE not in answers
 
 
 def _open(answers: Sequence[Any]) -> list[Any]:
@@ -168,11 +168,11 @@ def _cases(tests: Iterable[str]) -> dict[str, tuple[int, int]]:
 class _Dealer:
     """Makes copies, and keeps those that are worth asking."""
 
-    def __init__(self, asked: Mapping[str, Questions], draw: Callable[[str, int], np.random.Generator], faults: int):
-        self.files = {path: questions.text for path, questions in asked.items()}
+    def __init__(self, by_path: Mapping[str, Questions], draw: Callable[[str, int], np.random.Generator], faults: int):
+        self.files = {path: questions.text for path, questions in by_path.items()}
         self.kept = dict[str, list[Any]]()  # id of a copied test -> answers
         self.cut = set[str]()
-        self._asked, self._draw = asked, draw
+        self._asked, self._draw = by_path, draw
         self._copied, self._numbers = dict[str, str](), dict[str, int]()
         self._reach: FaultReach | None = None
         self._faults = range(faults)
@@ -207,15 +207,15 @@ class _Dealer:
                 made += [f"{place}::{function}" for function in functions]
         return made
 
-    def look(self, known: PytestRun, run: PytestRun, spoilt: Sequence[PytestRun], keep_all: bool) -> None:
+    def look(self, baseline: PytestRun, run: PytestRun, spoilt: Sequence[PytestRun], keep_all: bool) -> None:
         """Note what reaches a fault, and keep that, or all."""
-        reach = self._reach = self._reach or FaultReach(self._asked, known)
-        cases = _cases(run.found)
+        reach = self._reach = self._reach or FaultReach(self._asked, baseline)
+        cases = _cases(run.outcomes)
         expected = {test: answers for test, answers in run.answers.items() if self.is_copy(test)}
         expected = {test: _open(answers) if _stopped(run, test) else answers for test, answers in expected.items()}
         expected = {test: answers for test, answers in expected.items() if _stopped(run, test) or _answered(run, test)}
         for test, answers in expected.items():
-            given = [one.answers.get(test, ()) if test in one.found else None for one in spoilt]
+            given = [one.answers.get(test, ()) if test in one.outcomes else None for one in spoilt]
             reach.look(test, self._original(test), cases[test], self.files[test.partition("::")[0]], answers, given)
         originals = {self._original(test) for test in expected}
         proofs = [reach.proof(test, fault) for test in originals for fault in self._faults]
@@ -243,11 +243,11 @@ class _Dealer:
         rounds = [(part.answers[test], run) for part, run in zip(parts, runs, strict=True) if test in part.answers]
         return any(self.again(test, answers, run) != answers for answers, run in rounds)
 
-    def together(self, told: Mapping[str, Sequence[Any]]) -> dict[str, set[int]]:
+    def together(self, expected: Mapping[str, Sequence[Any]]) -> dict[str, set[int]]:
         """Path -> numbers of questions that no test comes to, or of objects that only their own ``==`` can compare."""
         plain = {path: set[int]() for path in self.files}
         other = {path: set[int]() for path in self.files}
-        for test, answers in told.items():
+        for test, answers in expected.items():
             place = test.partition("::")[0]
             kinds = self._asked[self._copied.get(place, place)].kinds
             for number, answer in answers:
@@ -258,12 +258,12 @@ class _Dealer:
             for place in self.files
         }
 
-    def parts(self, told: Mapping[str, Sequence[Any]], together: Mapping[str, set[int]]) -> tuple[Part, ...]:
+    def parts(self, expected: Mapping[str, Sequence[Any]], together: Mapping[str, set[int]]) -> tuple[Part, ...]:
         """Questions of one run after the other."""
-        places = {test.partition("::")[0] for test in told}
+        places = {test.partition("::")[0] for test in expected}
         own_files = {path: text for path, text in self.files.items() if path in places or path not in self._copied}
         files = {path: divided(text, together[path], self._draw(path, _COINS)) for path, text in own_files.items()}
-        first, second = parts_of(files, told)
+        first, second = parts_of(files, expected)
         return (first, second) if second.answers else (first,)
 
     def deck(

@@ -128,9 +128,9 @@ class _QuestionInserter:
             span = self._places.span(call)[0], self._places.span(call.args[before])[0]
             self.edits.append(Edit("", "", span, (self._raises(call) + ", ",)))
 
-    def _replace(self, node: ast.AST, asked: list[tuple[Piece, ...] | str]) -> None:
+    def _replace(self, node: ast.AST, replacements: list[tuple[Piece, ...] | str]) -> None:
         pieces: list[Piece] = []
-        for number, one in enumerate(asked):
+        for number, one in enumerate(replacements):
             pieces += ["; "] * bool(number) + ([one] if isinstance(one, str) else list(one))
         self.edits.append(Edit("", "", self._places.span(node), tuple(pieces)))
 

@@ -123,7 +123,7 @@ class Outcomes:
             self.found[report.nodeid] = "passed"
 
 
-def run(task, told):
+def run(task, report):
     """Run the tests in the current folder, and write what became of them into a file."""
     import pytest
 
@@ -132,7 +132,7 @@ def run(task, told):
     files = sorted({test.partition("::")[0] for test in plugin.chosen})
     status = int(pytest.main([*task["options"], f"--rootdir={top}", *files], plugins=[plugin]))
     sys.stdout.flush()
-    with open(told, "w") as file:
+    with open(report, "w") as file:
         json.dump(plugin.found, file)
     os._exit(status)
 

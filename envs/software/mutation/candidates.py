@@ -81,12 +81,12 @@ def _by_function(library: Library) -> dict[tuple[str, str], list[Edit]]:
     return edits_of
 
 
-def _drawn(library: Library, path: str, tests: tuple[str, ...], found: Sequence[Edit], seed: int) -> Iterator[Fault]:
+def _drawn(library: Library, path: str, tests: tuple[str, ...], edits: Sequence[Edit], seed: int) -> Iterator[Fault]:
     """One edit of each operator, in an order of its own for each function."""
-    chance = generator("software edit", library.name, path, found[0].function, seed)
-    kinds = sorted({edit.operator for edit in found})
+    chance = generator("software edit", library.name, path, edits[0].function, seed)
+    kinds = sorted({edit.operator for edit in edits})
     for kind in chance.permutation(kinds):
-        some = [edit for edit in found if edit.operator == kind]
+        some = [edit for edit in edits if edit.operator == kind]
         yield Fault(library.name, ((path, some[chance.integers(len(some))]),), tests)
 
 

@@ -51,12 +51,12 @@ class _Search:
     ) -> None:
         self._validator, self._journal, self._seed, self._tell = validator, journal, seed, tell
 
-    def alone(self, wanted: int) -> list[FaultTrial]:
+    def alone(self, count: int) -> list[FaultTrial]:
         """Tasks of one fault each; of faults in one function that break the same tests the first."""
         tasks: list[FaultTrial] = []
         alike: set[tuple[Any, ...]] = set()
         for fault in singles(self._validator.library, self._validator.baseline.calls, self._seed):
-            if len(tasks) >= wanted:
+            if len(tasks) >= count:
                 break
             verdict = self._tried(fault)
             kind = (fault.functions, verdict.fail_to_pass)
@@ -65,7 +65,7 @@ class _Search:
                 tasks.append(FaultTrial(fault, verdict))
         return tasks
 
-    def together(self, alone: list[FaultTrial], wanted: int) -> list[FaultTrial]:
+    def together(self, alone: list[FaultTrial], count: int) -> list[FaultTrial]:
         """Tasks of several faults, all from one split, as many from each split as it has tasks of one fault."""
         by_split: dict[str, list[FaultTrial]] = {}
         for single in alone:
@@ -73,16 +73,16 @@ class _Search:
             by_split.setdefault(split_of(self._validator.library, path, function), []).append(single)
         tasks: list[FaultTrial] = []
         for _, some in sorted(by_split.items()):
-            tasks += self._of_parts(some, math.ceil(wanted * len(some) / len(alone)))
+            tasks += self._of_parts(some, math.ceil(count * len(some) / len(alone)))
         return tasks
 
-    def _of_parts(self, parts: list[FaultTrial], wanted: int) -> list[FaultTrial]:
+    def _of_parts(self, parts: list[FaultTrial], count: int) -> list[FaultTrial]:
         """Combined faults that will hardly break too much; none is tried in two of them."""
         tasks: list[FaultTrial] = []
         used: set[Any] = set()
         breaks = {single.fault.edits[0]: frozenset(single.verdict.fail_to_pass) for single in parts}
         for fault in combined([single.fault for single in parts], self._seed):
-            if len(tasks) >= wanted:
+            if len(tasks) >= count:
                 break
             some = [breaks[edit] for edit in fault.edits]
             if used.isdisjoint(fault.edits) and self._validator.bears(fault, frozenset().union(*some)):

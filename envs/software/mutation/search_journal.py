@@ -51,9 +51,9 @@ class Journal:
         )
         self.trials[fault.id] = FaultTrial(fault, verdict)
 
-    def add_baseline(self, known: Library, baseline: Baseline) -> None:
-        self._append({"baseline": known.pin, "steady": sorted(baseline.steady), "calls": baseline.calls})
-        self.baselines[known.name] = baseline
+    def add_baseline(self, release: Library, baseline: Baseline) -> None:
+        self._append({"baseline": release.pin, "steady": sorted(baseline.steady), "calls": baseline.calls})
+        self.baselines[release.name] = baseline
 
     def add(self, fault: Fault, verdict: Verdict) -> None:
         reason, fails, passes, symptoms, seconds = verdict

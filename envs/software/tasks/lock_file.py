@@ -96,10 +96,10 @@ def save(entries: Iterable[Entry]) -> str:
 
 
 def _check(name: str, release: Release, file: Traversable) -> None:
-    known = library(name)
-    if (release.version, release.sha256) != (known.version, known.sha256):
+    pinned = library(name)
+    if (release.version, release.sha256) != (pinned.version, pinned.sha256):
         raise ValueError(
-            f"the tasks of {file} are of {name} {release.version}, but the pinned release is {known.version}: "
+            f"the tasks of {file} are of {name} {release.version}, but the pinned release is {pinned.version}: "
             'make them again with "manyturn tasks software"'
         )
 

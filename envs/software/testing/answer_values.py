@@ -34,7 +34,7 @@ class AnswerRecorder:
     def begin(self):
         self.answers, self._count, self._rest = [], 0, hashlib.sha256()
 
-    def told(self):
+    def report(self):
         """All answers of the test at work."""
         if self._count <= _MOST_ANSWERS:
             return self.answers

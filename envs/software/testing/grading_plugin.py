@@ -84,7 +84,7 @@ class Reporter:
         phases.append(report)
         if report.when == "teardown":
             record = {"id": report.nodeid, "outcome": _outcome(phases), "text": self._why(phases)}
-            self._send({**record, "answers": self._answers.told()})
+            self._send({**record, "answers": self._answers.report()})
             self._answers.begin()
 
     def pytest_collectreport(self, report):

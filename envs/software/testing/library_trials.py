@@ -78,7 +78,7 @@ class Trials:
     def __exit__(self, *error: object) -> None:
         self._stop()
 
-    def run(self, wanted: Wanted, changed: Mapping[str, bytes]) -> list[Trial]:
+    def run(self, selection: Wanted, changed: Mapping[str, bytes]) -> list[Trial]:
         """Run test files with files of the library changed.
 
         A container that is lost is replaced. If its successor is lost too, what is run there ends containers: that is
@@ -89,18 +89,18 @@ class Trials:
         """
         for _ in range(2):
             try:
-                return self._run(wanted, changed)
+                return self._run(selection, changed)
             except SandboxLost:
                 self._stop()
-        return [Trial({}, {}, {}, wanted.seconds)]
+        return [Trial({}, {}, {}, selection.seconds)]
 
-    def _run(self, wanted: Wanted, changed: Mapping[str, bytes]) -> list[Trial]:
+    def _run(self, selection: Wanted, changed: Mapping[str, bytes]) -> list[Trial]:
         sandbox = self._started()
         for path, content in changed.items():
             sandbox.write(path, content)
-        argument = shlex.quote(json.dumps(wanted._asdict()))
+        argument = shlex.quote(json.dumps(selection._asdict()))
         script = f"exec python3 - {argument} <<'END-OF-FILE'\n{self._program}END-OF-FILE\n"
-        seconds = _START_SECONDS + wanted.runs * wanted.seconds
+        seconds = _START_SECONDS + selection.runs * selection.seconds
         ran = sandbox.run(script, seconds=seconds, environ=_ENVIRON, report=True)
         for path in changed:
             sandbox.write(path, tree(self.library)[path])

@@ -56,14 +56,14 @@ class Recorder:
                 self._seen.add(path + ":" + code.co_qualname)
 
 
-def told_by_child(asked):
+def told_by_child(request):
     """Result of one run of the tests; it has no outcomes if the run did not end."""
     began, (reading, writing) = time.monotonic(), os.pipe()
     child = os.fork()
     if child == 0:
         os.setsid()
-        recorder = Recorder(asked["trace"])
-        pytest.main(["-q", *asked["paths"]], plugins=[recorder])
+        recorder = Recorder(request["trace"])
+        pytest.main(["-q", *request["paths"]], plugins=[recorder])
         calls = {path: sorted(calls_there) for path, calls_there in recorder.calls.items()}
         record = {"outcomes": recorder.outcomes, "messages": recorder.messages, "calls": calls}
         with os.fdopen(writing, "w", encoding="utf-8") as stream:
@@ -72,7 +72,7 @@ def told_by_child(asked):
     os.close(writing)
     pieces, timed_out = [], False
     while True:
-        left = began + asked["seconds"] - time.monotonic()
+        left = began + request["seconds"] - time.monotonic()
         if not select.select([reading], [], [], max(0.0, left))[0]:
             timed_out = True
             break

@@ -38,7 +38,7 @@ class PytestRun(NamedTuple):
     """Result of a run of tests.
 
     Attributes:
-        found: id -> passed, failed, skipped or xfailed; a test that never ended is missing.
+        outcomes: id -> passed, failed, skipped or xfailed; a test that never ended is missing.
         texts: id -> why it failed, as pytest tells it; of files that could not be collected too.
         answers: id -> pairs of a question's number and its answer, where the files were ``questions``.
         status: pytest's exit status; -1 if the run was cut off before its end.
@@ -46,7 +46,7 @@ class PytestRun(NamedTuple):
         forged: why the report cannot be pytest's own, in no words of the report; empty if nothing speaks against it.
     """
 
-    found: Mapping[str, str]
+    outcomes: Mapping[str, str]
     texts: Mapping[str, str]
     answers: Mapping[str, list[Any]]
     status: int

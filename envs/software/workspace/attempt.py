@@ -59,7 +59,7 @@ class Attempt:
         except SandboxRefused as error:
             raise ToolError(f"{error}: make room first") from None
         self.tested = self.key
-        return bounded(told(self.problem, grade))
+        return bounded(test_report(self.problem, grade))
 
     def submit(self) -> str:
         """Submit your changes. This ends the task."""
@@ -115,7 +115,7 @@ def schemas(shown: bool) -> tuple[Schema, ...]:
     ).schemas
 
 
-def told(problem: Problem, grade: Grade) -> str:
+def test_report(problem: Problem, grade: Grade) -> str:
     """A run of the tests, as the agent reads it.
 
     Of a challenge it learns how that ended and no more: its program has seen the questions, and could tell them here.

@@ -42,7 +42,7 @@ class Game(abc.ABC):
         """Inverse of ``words``; None if they are no terms."""
 
     @abc.abstractmethod
-    def told(self, side: int) -> str:
+    def brief(self, side: int) -> str:
         """Private facts of a side."""
 
     def other_best(self, side: int, terms: Terms) -> float:
@@ -81,7 +81,7 @@ class PriceGame(Game):
         match = re.fullmatch(r"\$?([0-9]{1,7})(?: dollars)?", words)
         return int(match[1]) if match else None
 
-    def told(self, side: int) -> str:
+    def brief(self, side: int) -> str:
         if side == 0:
             return f"You want to buy a {self._thing}, listed at {self.listed}. It is worth {self.most} to you."
         return f"You want to sell a {self._thing}, listed at {self.listed}. It is worth {self.least} to you."
@@ -123,7 +123,7 @@ class SplitGame(Game):
             return None
         return self._of(side, tuple(share.values()))
 
-    def told(self, side: int) -> str:
+    def brief(self, side: int) -> str:
         things = ", ".join(f"{count} {thing}" for count, thing in zip(self._counts, self._things, strict=True))
         worth = ", ".join(f"{thing} {value}" for thing, value in zip(self._things, self._values[side], strict=True))
         return f"Items to split: {things}. Value of each item to you: {worth}."

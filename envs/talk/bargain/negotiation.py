@@ -108,9 +108,10 @@ class Negotiation(TalkEnv):
 
     def brief(self, task: Task) -> str:
         who = self._counterpart_of(task)
+        first = who.game.words(who.side, who.offer(0, None))
         return (
-            f"You bargain with the assistant. {who.game.told(who.side)} {INSTRUCTIONS[self.game]} You speak first. End "
-            f"each message with your move. Your first move is: offer {who.game.words(who.side, who.offer(0, None))}. "
+            f"You bargain with the assistant. {who.game.brief(who.side)} {INSTRUCTIONS[self.game]} You speak first. "
+            f"End each message with your move. Your first move is: offer {first}. "
             f"Never accept a deal worth less to you than: {who.game.words(who.side, who.offer(who.rounds, None))}."
         )
 
@@ -126,7 +127,7 @@ class Negotiation(TalkEnv):
         self._gap: float | None = None
         opening = self.meet(task)
         self._hear_offer(opening)
-        return f"{self._game.told(self._side)}\n{opening}"
+        return f"{self._game.brief(self._side)}\n{opening}"
 
     def reply(self, action: str) -> Turn:
         move = read_move(self._game, self._side, action)

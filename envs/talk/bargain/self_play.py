@@ -100,8 +100,8 @@ class SelfPlay(TextEnv):
         self._paid = {name: worth * discount for name, worth in zip(self.part_names or (), worths, strict=True)}
         return Turn("It is a deal.", self._paid, terminated=True, success=self._is_fair(self._standing))
 
-    def _seen(self, said: str) -> str:
-        return f"You are the {self.roles[self._side]}. {self._game.told(self._side)}\n{said}"
+    def _seen(self, text: str) -> str:
+        return f"You are the {self.roles[self._side]}. {self._game.brief(self._side)}\n{text}"
 
     def _product(self, terms: Terms) -> float:
         worths = [self._game.worth(side, terms) for side in range(2)]

@@ -86,11 +86,11 @@ class BookingDesk:
         """
         return self._book(HOTEL, name, {"day": day, "nights": f"{nights} nights", "people": f"{people} people"})
 
-    def _query(self, kind: str, wanted: Mapping[str, str | int | None]) -> dict[str, Any]:
-        constraints = {name: str(value) for name, value in wanted.items() if value is not None}
+    def _query(self, kind: str, arguments: Mapping[str, str | int | None]) -> dict[str, Any]:
+        constraints = {name: str(value) for name, value in arguments.items() if value is not None}
         venues = self.town.find(kind, constraints)
         self.found = [venue.name for venue in venues[:SHOWN]]
-        return {"found": len(venues), "first": [venue.told() for venue in venues[:SHOWN]]}
+        return {"found": len(venues), "first": [venue.facts() for venue in venues[:SHOWN]]}
 
     def _book(self, kind: str, name: str, terms: Mapping[str, str]) -> dict[str, str]:
         venue = self.town.named(name, kind)

@@ -138,7 +138,7 @@ class Booking(TalkEnv):
         """Facts to tell the user, with their right values."""
         kind = errand["kind"]
         venue = self._desk.venue(kind)
-        right = {} if venue is None else {**self._desk.booked[kind], **venue.told()}
+        right = {} if venue is None else {**self._desk.booked[kind], **venue.facts()}
         return {name: right.get(name, "") for name in (*errand["asked"], "reference")}
 
     def _is_booked(self, errand: Mapping[str, Any]) -> bool:
@@ -167,7 +167,7 @@ class Booking(TalkEnv):
         venues = [venue for name in self._desk.found or () if (venue := self._desk.town.named(name, kind))]
         if all(term in heard for term in TERMS[kind]):
             able += [book_text(kind, venue.name, heard) for venue in venues]
-        able += [tell({name: value}) for venue in venues for name, value in venue.told().items() if name in _REACH]
+        able += [tell({name: value}) for venue in venues for name, value in venue.facts().items() if name in _REACH]
         able += [tell({"reference": self._desk.booked[kind]["reference"]})] if kind in self._desk.booked else []
         return list(dict.fromkeys(able))
 

@@ -23,7 +23,7 @@ class ErrandLevel:
     Args:
         errands: bookings, one after the other.
         constraints: on the venue, one of these numbers.
-        told: constraints that the first words tell.
+        opening_traits: constraints that the first words tell.
         requests: what the user wants to be told, besides the reference; where that is nothing, venues have no phone
             number and no address.
         fallbacks: what a user may have to give way in: a trait of which there is nothing, or a day that is full; days
@@ -35,7 +35,7 @@ class ErrandLevel:
 
     errands: int
     constraints: tuple[int, ...]
-    told: int
+    opening_traits: int
     requests: int
     fallbacks: tuple[str, ...]
     venues: int
@@ -114,7 +114,7 @@ def _errand(draws: Draws, town: Town, end: Mapping[str, Any], level: ErrandLevel
     questions = ["phone", "address"]
     while len(questions) > level.requests:
         questions.pop(draws.below(len(questions)))
-    first_traits = list(traits)[: level.told]
+    first_traits = list(traits)[: level.opening_traits]
     return {
         "kind": kind,
         "traits": traits,

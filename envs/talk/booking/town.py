@@ -56,10 +56,10 @@ class Venue:
     stars: str = ""
     full: tuple[str, ...] = ()
 
-    def fits(self, wanted: Mapping[str, str]) -> bool:
-        return all(getattr(self, trait) == value for trait, value in wanted.items())
+    def fits(self, constraints: Mapping[str, str]) -> bool:
+        return all(getattr(self, trait) == value for trait, value in constraints.items())
 
-    def told(self) -> dict[str, str]:
+    def facts(self) -> dict[str, str]:
         """Facts that the agent may know."""
         row = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in row.items() if value and name not in ("kind", "full")}
@@ -71,8 +71,8 @@ class Town:
 
     venues: Mapping[str, Sequence[Venue]]
 
-    def find(self, kind: str, wanted: Mapping[str, str]) -> list[Venue]:
-        return [venue for venue in self.venues[kind] if venue.fits(wanted)]
+    def find(self, kind: str, constraints: Mapping[str, str]) -> list[Venue]:
+        return [venue for venue in self.venues[kind] if venue.fits(constraints)]
 
     def named(self, name: str, kind: str) -> Venue | None:
         venues = (venue for venue in self.venues[kind] if venue.name.lower() == name.strip().lower())

@@ -25,9 +25,9 @@ def tell(values: Mapping[str, str]) -> str:
     return " ".join(f"The {SLOTS[name].noun} is {value}." for name, value in values.items())
 
 
-def query_text(kind: str, wanted: Mapping[str, str]) -> str:
+def query_text(kind: str, traits: Mapping[str, str]) -> str:
     """The call that looks for venues."""
-    constraints: dict[str, Any] = {name: wanted[name] for name in TRAITS[kind] if name in wanted}
+    constraints: dict[str, Any] = {name: traits[name] for name in TRAITS[kind] if name in traits}
     if "stars" in constraints:
         constraints["stars"] = int(constraints["stars"].split()[0])
     return call_text("query_restaurants" if kind == RESTAURANT else "query_hotels", **constraints)

@@ -84,7 +84,7 @@ class Guessing(TalkEnv):
         match = _GUESS.fullmatch(action.strip())
         if match is not None:
             return self._guess(match[1])
-        traits = self._table.asked(action)
+        traits = self._table.traits_in(action)
         heard = self.user.hear(action)
         answer = answer_in(heard.utterance)
         if len(traits) == 1 and traits[0].name not in self._asked:

@@ -38,7 +38,7 @@ class Oracle(User):
         return self._opening(task)
 
     def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
-        traits = self._table.asked(text)
+        traits = self._table.traits_in(text)
         if not traits:
             return Heard(_NOT_A_QUESTION)
         if any(sign in f" {text.lower()} " for sign in _NEGATED):

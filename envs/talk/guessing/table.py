@@ -44,7 +44,7 @@ class Table:
     def _questions(self) -> dict[str, Trait]:
         return {trait.question.lower(): trait for trait in self.traits}
 
-    def asked(self, text: str) -> list[Trait]:
+    def traits_in(self, text: str) -> list[Trait]:
         """The traits that a question is about, each once: by its whole wording, or by the words in it."""
         text = " ".join(text[:_LONGEST].lower().split())
         if text in self._questions:
@@ -55,9 +55,9 @@ class Table:
         """Things that an answer leaves; one with an unknown trait stays."""
         return [name for name in names if self.rows[name][trait] in (answer, None)]
 
-    def best_question(self, names: Sequence[str], asked: Collection[str] = ()) -> Trait | None:
+    def best_question(self, names: Sequence[str], used: Collection[str] = ()) -> Trait | None:
         """The trait whose answer is expected to tell most, or None if no trait that was not asked tells them apart."""
-        bits = {trait: self._bits(names, trait.name) for trait in self.traits if trait.name not in asked}
+        bits = {trait: self._bits(names, trait.name) for trait in self.traits if trait.name not in used}
         best = max(bits, key=lambda trait: bits[trait], default=None)
         return best if best is not None and bits[best] > 0 else None
 

@@ -52,20 +52,20 @@ class Feelings:
         self.mood = START
         self.used: list[str] = []
 
-    def hear(self, text: str, said: str) -> Reaction:
+    def hear(self, text: str, previous: str) -> Reaction:
         """Change the mood.
 
         Args:
             text: what the supporter says.
-            said: what the other has said just before.
+            previous: what the other has said just before.
         """
-        kind = self._kind(words_of(text[:_READ]), words_of(said[:_READ]))
+        kind = self._kind(words_of(text[:_READ]), words_of(previous[:_READ]))
         change = max(-STEP, min(STEP, CHANGES[kind]))
         before = self.mood
         self.mood = max(0, min(BEST, self.mood + change))
         return Reaction(kind, self.mood - before)
 
-    def _kind(self, words: list[str], said: list[str]) -> str:
+    def _kind(self, words: list[str], previous: list[str]) -> str:
         topics, cues = topics_in(words), cues_in(words)
         all_cues = set().union(*cues.values())
         fresh = all_cues - set(self.used)
@@ -76,7 +76,7 @@ class Feelings:
             return "dismissed"
         if len(words) > _MOST_WORDS or len(topics) > 2 or len(all_cues) > 2:
             return "flooded"
-        if _shares_run(words, said, _PARROT):
+        if _shares_run(words, previous, _PARROT):
             return "parroted"
         if len(cues) > 1:
             return "scattered"

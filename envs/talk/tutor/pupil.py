@@ -29,8 +29,8 @@ class Pupil:
         failed: the skill whose exercise it has just failed, or None.
     """
 
-    def __init__(self, known: Sequence[bool], pace: float, rng: np.random.Generator):
-        self.known = list(known)
+    def __init__(self, mastery: Sequence[bool], pace: float, rng: np.random.Generator):
+        self.known = list(mastery)
         self.failed: int | None = None
         self._pace, self._rng = pace, rng
 

@@ -70,18 +70,18 @@ def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Cho
     return _choice(raw, excerpt, bool(body.get("tools")))
 
 
-def _choice(raw: bytes, told: str, tools: bool) -> Choice:
+def _choice(raw: bytes, excerpt: str, tools: bool) -> Choice:
     try:
         choice = json.loads(raw)["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason") or "stop"
         text, tool_calls = message.get("content"), message.get("tool_calls")
         if tool_calls and not tools:
-            raise Passing(f"a tool call instead of words: {told}")
+            raise Passing(f"a tool call instead of words: {excerpt}")
         calls = tuple(_tool_call(call["function"]) for call in tool_calls or ())
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise Passing(f"not a chat completion: {told}") from error
+        raise Passing(f"not a chat completion: {excerpt}") from error
     if not calls and (not isinstance(text, str) or not text.strip()):
-        raise Passing(f"a completion without words: {told}")
+        raise Passing(f"a completion without words: {excerpt}")
     return Choice(clean(text) if isinstance(text, str) else "", str(finish), calls)
 
 

@@ -33,7 +33,7 @@ def tasks_software(
     from manyturn.envs.software.tasks.task_file import make
 
     names = libraries.split(",") if libraries else list(LIBRARIES)
-    entries = make(names, out, count, seed, lambda found: print(f"{found.fault.id}: {found.verdict.reason}"))
+    entries = make(names, out, count, seed, lambda trial: print(f"{trial.fault.id}: {trial.verdict.reason}"))
     print(f"{len(entries)} tasks: {out}, {out.with_suffix('.md')}")
     tasks_reach(out)
 

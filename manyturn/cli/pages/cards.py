@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.cli.pages.env_pages import SECTIONS, described
+from manyturn.envs.conformance.costs import pace
 from manyturn.envs.conformance.probe import Policy, Subject, by_expert, by_random_policy, text_env_of
-from manyturn.envs.conformance.sizes import pace
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.registration.environments import is_elsewhere
 from manyturn.envs.hosting.handle.handshake import hello_of

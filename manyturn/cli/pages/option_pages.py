@@ -18,7 +18,7 @@ from manyturn.agents.model.model_config import MODELS
 from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
 from manyturn.api.named_policy import USUAL_AGENTS
 from manyturn.envs.contract.options.option_paths import OptionPath, option_paths
-from manyturn.envs.contract.options.options import ConfigError, OnlyWith, Options, Parts, said, unknown
+from manyturn.envs.contract.options.options import ConfigError, OnlyWith, Options, Parts, set_values, unknown
 from manyturn.envs.contract.options.plugins import load_plugins
 from manyturn.envs.contract.options.registry import Registry
 from manyturn.terminal.escape import visible
@@ -207,7 +207,7 @@ def shown(value: Any) -> str:
     if value is None:
         return "unset"
     if isinstance(value, Options):
-        name, *others = said(value).items()
+        name, *others = set_values(value).items()
         return ", ".join([shown(name[1]), *(f"{key} = {shown(one)}" for key, one in others)])
     plain = TypeAdapter(Any).dump_python(value, mode="json")
     return " ".join(tomli_w.dumps({"x": plain}).removeprefix("x = ").removeprefix("[x]").split()) or "{}"

@@ -33,8 +33,8 @@ class _Actor(abc.ABC):
         self._found: asyncio.Future[str] | None = None
 
     @abc.abstractmethod
-    async def serve(self, place: Listening, said: Callable[[str], object]) -> None:
-        """Serve until cancelled; ``said`` is called with the address."""
+    async def serve(self, place: Listening, announce: Callable[[str], object]) -> None:
+        """Serve until cancelled; ``announce`` is called with the address."""
 
     async def address(self) -> str:
         """Begin to serve. Raises ValueError at a node where that is not allowed."""
@@ -74,8 +74,8 @@ class RayHost(_Actor):
         super().__init__(token, home)
         self._hosting = Hosting(**{**hosting, "limits": WorkerLimits(**hosting["limits"])})
 
-    async def serve(self, place: Listening, said: Callable[[str], object]) -> None:
-        await host(self._hosting, place, said)
+    async def serve(self, place: Listening, announce: Callable[[str], object]) -> None:
+        await host(self._hosting, place, announce)
 
 
 class RaySampler(_Actor):
@@ -91,10 +91,10 @@ class RaySampler(_Actor):
         super().__init__(token, home)
         self._device = "auto" if on_gpu else "cpu"
 
-    async def serve(self, place: Listening, said: Callable[[str], object]) -> None:
+    async def serve(self, place: Listening, announce: Callable[[str], object]) -> None:
         from manyturn.serving.sampler import sample  # which brings torch, and hosts have no use for it
 
-        await sample(self._device, place, said)
+        await sample(self._device, place, announce)
 
 
 OTHERS = (

@@ -31,8 +31,8 @@ def main() -> None:
     requests, answers = take_streams()
     request = decode(requests.readline())
 
-    def say(**said: Any) -> None:
-        answers.write(encode(said))
+    def say(**fields: Any) -> None:
+        answers.write(encode(fields))
         answers.flush()
 
     ray: Any = None
@@ -77,16 +77,16 @@ def _join(ray: Any, request: Mapping[str, Any]) -> str | None:
 
 
 async def _place(
-    ray: Any, wanted: Mapping[str, Any], home: str | None, until: Callable[[], object], say: Callable[..., None]
+    ray: Any, request: Mapping[str, Any], home: str | None, until: Callable[[], object], say: Callable[..., None]
 ) -> None:
     """Have all of them started, and hosts and samplers started again, until ``until`` returns."""
-    say(state=_state(ray, wanted))
-    hosts = _actors(ray, wanted, RayHost, "count", [wanted["hosting"]], home, resources=dict(wanted["resources"]))
-    samplers = _actors(ray, wanted, RaySampler, "samplers", [wanted["gpus"] > 0], home, num_gpus=wanted["gpus"])
-    ranks = _ranks(ray, wanted, home)
+    say(state=_state(ray, request))
+    hosts = _actors(ray, request, RayHost, "count", [request["hosting"]], home, resources=dict(request["resources"]))
+    samplers = _actors(ray, request, RaySampler, "samplers", [request["gpus"] > 0], home, num_gpus=request["gpus"])
+    ranks = _ranks(ray, request, home)
     watches = [asyncio.create_task(_watch(ray, host, {"host": number}, say)) for number, host in enumerate(hosts)]
     watches += [asyncio.create_task(_watch(ray, one, {"sampler": number}, say)) for number, one in enumerate(samplers)]
-    first = ray.util.get_node_ip_address() if home is None else "127.0.0.1", wanted["port"]
+    first = ray.util.get_node_ip_address() if home is None else "127.0.0.1", request["port"]
     watches += [asyncio.create_task(_watch_rank(ray, n, rank, first, say)) for n, rank in enumerate(ranks, 1)]
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
@@ -104,16 +104,18 @@ async def _place(
 
 
 def _actors(
-    ray: Any, wanted: Mapping[str, Any], kind: type, count: str, told: Sequence[Any], home: str | None, **options: Any
+    ray: Any, request: Mapping[str, Any], kind: type, count: str, args: Sequence[Any], home: str | None, **options: Any
 ) -> list[Any]:
     """So many of a kind, each of which Ray starts again when it has died.
 
     Args:
-        told: what each is made with, but for token and home.
+        args: what each is made with, but for token and home.
         options: what Ray counts for each, apart from processors.
     """
-    placed = ray.remote(kind).options(num_cpus=wanted["cpus"], max_restarts=-1, scheduling_strategy="SPREAD", **options)
-    return [placed.remote(*told, wanted["token"], home) for _ in range(wanted[count])]
+    placed = ray.remote(kind).options(
+        num_cpus=request["cpus"], max_restarts=-1, scheduling_strategy="SPREAD", **options
+    )
+    return [placed.remote(*args, request["token"], home) for _ in range(request[count])]
 
 
 async def _watch(ray: Any, actor: Any, which: Mapping[str, int], say: Callable[..., None]) -> None:

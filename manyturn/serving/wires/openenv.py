@@ -48,7 +48,7 @@ class ActionFields(_Fields):
     """An action."""
 
     # Clients that read a reply as JSON, such as that of verifiers, send the reply 5 as a number.
-    text: Annotated[StrictStr, BeforeValidator(lambda said: str(said) if type(said) is int else said)] = Field(
+    text: Annotated[StrictStr, BeforeValidator(lambda value: str(value) if type(value) is int else value)] = Field(
         description="What the agent says or does, in the form that the instructions ask for."
     )
     turn: StrictInt | None = Field(default=None, description="How many turns had been played when it was chosen.")

@@ -61,7 +61,7 @@ def test_after_a_sleep_it_answers_as_if_it_had_not_slept(tiny, copied):
         first = await engine.generate(key(0), 0, prompt, Sampling(max_tokens=4))
         await engine.sleep()
         await engine.sleep()
-        assert not engine.kept, "memory is the learner's now"
+        assert not engine.cached, "memory is the learner's now"
         with pytest.raises(EngineError, match="sleeps: wake it"):
             await engine.generate(key(0), 0, prompt, Sampling(max_tokens=4))
         await engine.wake()

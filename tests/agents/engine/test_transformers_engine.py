@@ -108,7 +108,7 @@ def test_a_reply_that_was_cut_gets_its_end_token_exactly_once(tiny, rollout):
             stopped = branch.ids[span.end - 1] == end
             after = branch.ids[span.end : span.end + 2]
             assert after[0] == user if stopped else after == [end, user]
-            assert branch.said[span.end] is False
+            assert branch.reply_mask[span.end] is False
             cut += not stopped
     assert cut > 10
 
@@ -150,7 +150,7 @@ def test_no_session_is_left_open_and_nothing_is_kept_after_a_rollout(tiny, rollo
     language = tiny()
     engine = make_engine(language)
     rollout(language, engine)
-    assert not engine.episodes and not engine.kept and not engine.asking
+    assert not engine.episodes and not engine.cached and not engine.asking
 
 
 def test_an_episode_that_closes_lets_the_waiting_ones_start(tiny):
@@ -212,7 +212,7 @@ def test_cancelling_while_a_batch_is_computed_leaves_the_others_their_replies(ti
         return await tasks[1]
 
     assert within(10, play()).ids
-    assert engine.kept == {key(1)}, "nothing is kept for an episode that is gone"
+    assert engine.cached == {key(1)}, "nothing is kept for an episode that is gone"
 
 
 @pytest.mark.parametrize("turns_of_the_loop", [1, 2, 3, 6])

@@ -1,6 +1,5 @@
 """Statistics: intervals that would claim more than was measured."""
 
-import doctest
 import itertools
 import math
 
@@ -9,16 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.agents.evaluation import statistics
 from manyturn.agents.evaluation.statistics import mean_interval, paired_difference, pass_at_k, pass_hat_k, sign_flip_p
 
 pytestmark = pytest.mark.versions
 
 outcomes = st.dictionaries(st.text(max_size=3), st.lists(st.booleans(), min_size=1, max_size=6), min_size=2, max_size=8)
-
-
-def test_examples_in_docstrings_hold():
-    assert doctest.testmod(statistics).failed == 0
 
 
 def simulated(rng, tasks, repeats, a=0.6, b=0.9):

@@ -1,6 +1,5 @@
 """Of an episode of several roles everyone gets what is its own, and nobody what is another's."""
 
-import doctest
 import math
 
 import pytest
@@ -11,7 +10,6 @@ from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.play.role_views import returns_by_role, role_views
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.contract.env import roles
 from manyturn.envs.contract.env.roles import ONE_ROLE, own_parts
 from manyturn.envs.contract.tasks.task import Task
 
@@ -47,7 +45,9 @@ def test_every_turn_is_in_one_share_with_the_tokens_of_its_agent_alone(whole):
             assert own.ledger.prompt(number) == whole.ledger.prompt(place)
             assert own.ledger.reply(number) == whole.ledger.reply(place) == [200 + place]
             assert own.ledger.spans[number].version == place
-        said = [t for branch in own.ledger.branches for t, said in zip(branch.ids, branch.said, strict=True) if said]
+        said = [
+            t for branch in own.ledger.branches for t, said in zip(branch.ids, branch.reply_mask, strict=True) if said
+        ]
         assert said == [200 + place for place in share.places]
 
 
@@ -97,7 +97,3 @@ def test_an_episode_of_one_role_is_its_own_view_untouched():
 @pytest.mark.parametrize("names", [("a.x", "b.x", "shared"), ("b.x", "shared", "a.x")])
 def test_a_stage_of_credit_names_parts_as_the_agents_do(names):
     assert set(own_parts(names, ROLES)) == {"x", "shared"}
-
-
-def test_examples_of_parts_and_their_owners():
-    assert doctest.testmod(roles).failed == 0

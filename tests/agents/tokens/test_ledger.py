@@ -27,7 +27,7 @@ def test_an_appended_conversation_is_one_branch_of_exactly_what_was_seen_and_sai
     assert [ledger.reply(k) for k in range(len(conversation))] == [reply for _, reply in conversation]
     assert [span.version for span in ledger.spans] == list(range(len(conversation)))
     said = [flag for news, reply in conversation for flag in [False] * len(news) + [True] * len(reply)]
-    assert ledger.branches[0].said == said
+    assert ledger.branches[0].reply_mask == said
     assert np.array_equal(np.array(ledger.branches[0].logprobs) == -0.5, said)
 
 

@@ -146,7 +146,7 @@ def test_a_refusal_names_its_rule_and_no_other(pack: str) -> None:
 def test_a_figure_must_be_told_as_it_stands() -> None:
     env = Desk(difficulty="easy", users=300)
     begin(env, lambda params: params["asked"] and params["requests"][0]["rule"])
-    rule, figure = env._solution.errands[0].rule, env._solution.asked[1]
+    rule, figure = env._solution.errands[0].rule, env._solution.figure[1]
     many = " ".join(map(str, range(1000))).replace(" ", "\n")
     for told, success in (
         (many, False),

@@ -44,15 +44,15 @@ def test_every_split_of_the_lowest_difficulty_has_all_its_shapes(pack) -> None:
 @pytest.mark.parametrize("pack", PACKS.values(), ids=lambda pack: pack.name)
 def test_every_piece_of_a_held_out_shape_is_trained_on(pack) -> None:
     granted, refused = requests_of(pack)
-    asked = ("", *pack.asked)
-    every = [Shape(way, figure, (name,)) for way in WAYS for figure in asked for name in (*granted, *refused)]
+    figures = ("", *pack.figures)
+    every = [Shape(way, figure, (name,)) for way in WAYS for figure in figures for name in (*granted, *refused)]
     of = {split: [shape for shape in every if split_of_shape(pack, shape) == split] for split in SPLITS}
     for held_out in ("validation", "test"):
         assert any(" " in shape.requests[0] for shape in of[held_out])
         assert any(" " not in shape.requests[0] for shape in of[held_out])
     assert {shape.requests for shape in of["train"]} == {shape.requests for shape in every}
     assert {shape.way for shape in of["train"]} == set(WAYS)
-    assert {shape.asked for shape in of["train"]} == set(asked)
+    assert {shape.figure for shape in of["train"]} == set(figures)
 
 
 def test_the_order_of_requests_does_not_make_a_new_shape() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.search.passages import told
+from manyturn.envs.search.passages import passages_of
 from manyturn.envs.search.questions import HOPS, questions
 from manyturn.envs.search.world import SHARES, world_of
 
@@ -35,7 +35,7 @@ def test_no_passage_proves_questions_of_two_splits() -> None:
 
 @pytest.mark.parametrize("level", HOPS)
 def test_each_passage_of_a_chain_tells_how_the_next_begins_and_the_last_the_answer(level: str) -> None:
-    passages = told(0).corpus.passages
+    passages = passages_of(0).corpus.passages
     for split in SHARES:
         for task in questions(0, split, level)[:200]:
             params = task.params
@@ -49,7 +49,7 @@ def test_each_passage_of_a_chain_tells_how_the_next_begins_and_the_last_the_answ
 
 def test_a_question_without_its_last_facts_passage_cannot_be_answered_from_the_others() -> None:
     for task in questions(0, "test", "hard")[:200]:
-        *others, last = (told(0).corpus.passages[name] for name in task.params["supports"])
+        *others, last = (passages_of(0).corpus.passages[name] for name in task.params["supports"])
         assert task.params["answers"][0] in last
         assert not any(task.params["answers"][0] in other for other in others)
 
@@ -58,7 +58,7 @@ def test_questions_and_ids_stay_what_they_are() -> None:
     """A change here makes every published score one of another task: give the environment a new version instead."""
     told_by = {level: digest([dict(task.params) for task in questions(0, "test", level)[:50]]) for level in HOPS}
     assert told_by == PINNED
-    assert digest(told(0).corpus.passages) == PINNED_CORPUS
+    assert digest(passages_of(0).corpus.passages) == PINNED_CORPUS
     assert questions(1, "test", "easy")[0].params["question"] != questions(0, "test", "easy")[0].params["question"]
 
 

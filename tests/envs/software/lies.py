@@ -119,7 +119,7 @@ OF_WEEK = "faulty = week\n\ndef week(day):\n    return {}\n"
 TYPES = "class R({}):\n{}\n\ndef week(day):\n    return R({})\n"
 OF_NOTES = """import builtins
 asker = type(builtins.__ask__)
-note, told = asker._note, asker.told
+note, told = asker._note, asker.report
 """
 
 # Name -> problem, and what stands after its faulty code.
@@ -230,7 +230,7 @@ LIES = {
     "folds up something else": (
         "many",
         OF_NOTES
-        + "asker.told = lambda self: [[1, [['float', repr(i / 10)]] * 2] for i in range(200)]"
+        + "asker.report = lambda self: [[1, [['float', repr(i / 10)]] * 2] for i in range(200)]"
         + " + [[0, ['more', 300, '0' * 64]]]\n",
     ),
 }

@@ -175,7 +175,7 @@ def test_splits_share_nothing_that_is_booked_in_the_end(difficulty):
 def test_values_of_one_slot_are_not_taken_for_another():
     for kind in KINDS:
         for venue in town_of("test", 24).find(kind, {}):
-            for name, value in venue.told().items():
+            for name, value in venue.facts().items():
                 others = {other for other, slot in SLOTS.items() if slot.valued and slot.valued.fullmatch(value)}
                 assert others <= {name}, (value, others)
     assert query_text("hotel", {"stars": "4 stars", "day": "monday"}) == call_text("query_hotels", stars=4)

@@ -68,7 +68,7 @@ def test_unclear_questions_are_asked_back_and_give_nothing_away(text):
     ],
 )
 def test_questions_are_understood_by_their_words(text, names):
-    assert [trait.name for trait in THINGS.asked(text)] == names
+    assert [trait.name for trait in THINGS.traits_in(text)] == names
 
 
 def test_a_guess_ends_it_and_only_the_secret_pays():

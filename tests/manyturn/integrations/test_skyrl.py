@@ -46,20 +46,15 @@ def test_the_generators_limit_of_turns_truncates(exported_skyrl):
     assert last["done"] and last["metadata"]["truncated"] and last["observations"] == []
 
 
-def test_a_fault_of_the_environment_is_no_reward(exported_skyrl):
-    package = exported_skyrl(FAULTY)
+@pytest.mark.parametrize(
+    ("env", "action", "cause"), [(FAULTY, "raise", "broken on purpose"), (UNSCORABLE, "win", "is not known")]
+)
+def test_neither_a_fault_nor_an_unknown_reward_is_a_reward(exported_skyrl, env, action, cause):
+    package = exported_skyrl(env)
     theirs = package.made(package.rows[0])
     theirs.init(package.rows[0]["prompt"])
-    with pytest.raises(EnvError, match="broken on purpose"):
-        theirs.step("raise")
-
-
-def test_a_reward_that_is_not_known_is_no_reward(exported_skyrl):
-    package = exported_skyrl(UNSCORABLE)
-    theirs = package.made(package.rows[0])
-    theirs.init(package.rows[0]["prompt"])
-    with pytest.raises(EnvError, match="is not known"):
-        while not theirs.step("win")["done"]:
+    with pytest.raises(EnvError, match=cause):
+        while not theirs.step(action)["done"]:
             pass
 
 

@@ -26,24 +26,33 @@ ENVS = Path(__file__).parents[2] / "envs"
 FAULTY = f"{ENVS / 'faulty.py'}:Faulty"
 
 
+EXPOSED = [
+    (("--host", "0.0.0.0"), "--host 0.0.0.0 lets other machines in: give --token or MANYTURN_TOKEN"),
+    (("--token", "short"), "at least 16 ASCII characters"),
+    (("--port", "70000"), "between 0 and 65535"),
+]
+
+
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
-        (("--host", "0.0.0.0"), "--host 0.0.0.0 lets other machines in: give --token or MANYTURN_TOKEN"),
-        (("--token", "short"), "at least 16 ASCII characters"),
-        (("--port", "70000"), "between 0 and 65535"),
-        (("--limit", "0"), "--limit is at least 1"),
-        (("--env.args.size", "3"), "--env.args are those of an environment: name it too"),
-        (("manyturn/Maez-v0",), "no environment 'manyturn/Maez-v0'; did you mean manyturn/Maze-v0"),
-        (("none.py:World",), "no file"),
-        ((MAZE, "--env.args.size", "3"), "takes no argument 'size'"),
-        ((MAZE, "--env.args.difficulty", "hard"), "--env.args.difficulty has no effect, since it decides nothing"),
+        *((("host", *words), message) for words, message in EXPOSED),
+        *((("sampler", *words), message) for words, message in EXPOSED),
+        (("host", "--limit", "0"), "--limit is at least 1"),
+        (("host", "--env.args.size", "3"), "--env.args are those of an environment: name it too"),
+        (("host", "manyturn/Maez-v0"), "no environment 'manyturn/Maez-v0'; did you mean manyturn/Maze-v0"),
+        (("host", "none.py:World"), "no file"),
+        (("host", MAZE, "--env.args.size", "3"), "takes no argument 'size'"),
+        (
+            ("host", MAZE, "--env.args.difficulty", "hard"),
+            "difficulty has no effect, since it decides nothing",
+        ),
     ],
 )
-def test_what_cannot_be_hosted_is_refused_in_one_line(command, monkeypatch, words, said):
+def test_what_cannot_be_hosted_is_refused_in_one_line(command, monkeypatch, words, message):
     monkeypatch.delenv("MANYTURN_TOKEN", raising=False)
-    ended = command("host", *words)
-    assert ended.code == 2 and said in ended.err and ended.err.count("\n") == 1 and not ended.out
+    ended = command(*words)
+    assert ended.code == 2 and message in ended.err and ended.err.count("\n") == 1 and not ended.out
 
 
 def hello(env: str, args: Any = None, wrappers: Any = ()) -> dict[str, Any]:

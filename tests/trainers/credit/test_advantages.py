@@ -31,14 +31,25 @@ FIRST = {"name": "igpo", "baseline": "first"}
 JOINT = {"name": "igpo", "baseline": "joint"}
 LEVELS = [{"name": "igpo"}, JOINT, {"name": "igpo", "baseline": "separate"}, {"name": "mt_grpo"}]
 CALLS = {"name": "stratified", "stratum": "calls", "edges": (1.0, 3.0)}
-MODULATED = [{"name": "agentopsd", "decay": 0.8}, {"name": "empg", "k": 2.0}, {"name": "entropy_weight", "a": -0.5}]
+MODULATED = [
+    {"name": "agentopsd", "decay": 0.8},
+    {"name": "empg", "k": 2.0},
+    {"name": "entropy_weight", "a": -0.5},
+    {"name": "high_entropy_tokens", "share": 0.3},
+    {"name": "semantic_entropy"},
+    {"name": "semantic_entropy", "alpha": 1.0, "falls": "exponential", "meaning": "actions"},
+]
 TREE = [{"name": "rtmc"}, {"name": "rtmc", "prior": 0.0, "std": False, "situation": "clock"}]
 FORKS = [{"name": "forks"}, {"name": "forks", "baseline": "all", "between": "zero", "gamma": 0.9}]
 ENTROPY = {"name": "arbitrary_entropy"}
+IMPLICIT = [{"name": "istar"}, {"name": "istar", "norm": "std", "stats_over": "rows"}]
 SAMPLES = [{"name": "psr_nsr"}, {"name": "psr_nsr", "learns": "negative", "goal": 0.5}]
+RISK = [{"name": "riskpo", "bundle": 2}, {"name": "riskpo", "std": False, "weight": 0.0}]
 HARD = [*TOKENS, SPO, FIRST, {**JOINT, "gamma": 0.5}, CALLS, *TREE, *FORKS, *SITUATION, ENTROPY, *SAMPLES]
+HARD += [*RISK, *IMPLICIT]
 EVERY = [({"advantage": method}) for method in HARD] + [{"advantage": "grpo", "modulation": [m]} for m in MODULATED]
 PLAIN = [{"advantage": method} for method in SAMPLES]  # which compare nothing
+COLUMNS = ("calls", "drift", "final_value", "action", "drawer", "tempered", "implicit")
 by_method = pytest.mark.parametrize("stages", EVERY, ids=str)
 
 
@@ -115,10 +126,10 @@ def test_replies_without_a_token_and_single_turns_are_taken(stages):
         groups=["a", "b"],
         tokens=[[0, 0], [0]],
         anchors=[["x", "y"], ["x"]],
-        columns={name: [[0, 0], [0]] for name in ("calls", "drift", "final_value", "action", "drawer", "tempered")},
+        columns={name: [[0, 0], [0]] for name in COLUMNS},
         token_columns={name: [[[], []], [[]]] for name in ("value", "entropy", "teacher")},
     )
-    columns = {name: [[0]] for name in ("calls", "drift", "final_value", "action", "drawer", "tempered")}
+    columns = {name: [[0]] for name in COLUMNS}
     tokens = {"value": [[[0.5]]], "entropy": [[[1.0]]], "teacher": [[[0.5]]]}
     single = TurnBatch.from_episodes([[1.0]], ["a"], anchors=[["x"]], columns=columns, token_columns=tokens)
     assert np.isfinite(run(silent, stages).advantage_K).all()
@@ -448,6 +459,7 @@ def large() -> TurnBatch:
         columns={
             **{"calls": rng.integers(0, 2, K), "drift": np.full(K, 0.01), "final_value": np.zeros(K)},
             **{"action": rng.integers(0, 9, K), "drawer": np.repeat(np.arange(E), turns), "tempered": np.zeros(K)},
+            "implicit": rng.normal(size=K),
         },
         token_columns={name: rng.random(T) for name in ("value", "entropy", "reward", "teacher")},
         group_names={group: f"task {group}" for group in range(E // 8)},

@@ -28,6 +28,9 @@ STAGES = [
     {"name": "gated", "gates": GATES[:1]},
     {"name": "gated", "gates": GATES, "equal": "closes"},
     {"name": "clip_delta", "part": "step", "eta": 0.25},
+    {"name": "calibration"},
+    {"name": "rubric", "part": "step"},
+    {"name": "rubric", "part": "step", "over": "all", "normalised": False},
     {"name": "opsd"},
     {"name": "spa", "completeness": "none", "wage": "by_turn"},
     {"name": "spa", "alpha": 0.5},
@@ -62,6 +65,7 @@ def furnished(batch: TurnBatch, seed: int) -> TurnBatch:
         "belief": np.where(unknown_K, np.nan, rng.integers(0, 9, K) / 8),
         "prior": (rng.integers(1, 9, len(batch.truncated_E)) / 8)[batch.episode_K],
         "progress": np.where(unknown_K, np.nan, rng.integers(0, 9, K) / 8),
+        "confidence": np.where(unknown_K, np.nan, rng.integers(0, 9, K) / 8),
         "longest_reply": np.full(K, 3.0),
         "longest_episode": np.full(K, 8.0),
     }
@@ -117,7 +121,7 @@ def test_what_was_unscorable_stays_so_and_nothing_else_becomes_it(stage, batch, 
 @given(batch=scored, seed=st.integers(0, 99))
 def test_an_episode_earns_the_same_whoever_else_is_in_the_batch(stage, batch, seed):
     batch = furnished(batch, seed)
-    if stage.get("form") == "released":
+    if stage.get("form") == "released" or (stage["name"] == "rubric" and stage.get("normalised", True)):
         batch = replace(batch, group_K=batch.episode_K)  # it compares with the task's other episodes
     after, _, _ = run(batch, stage)
     for episode in range(len(batch.truncated_E)):
@@ -171,6 +175,34 @@ def test_what_a_stage_needs_is_what_it_asks_the_batch_for(stage):
     [column] = REWARDS.parse(stage).needs
     with pytest.raises(ValueError, match=f"no column '{column}'"):
         run(TurnBatch.from_episodes([[0, 1]], groups=[0]), stage)
+
+
+# ---- calibration ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.2, 0.5, 0.9, 1.0])
+def test_a_policy_earns_most_by_saying_how_likely_its_success_is(chance):
+    said = np.linspace(0, 1, 21)
+    columns = {"confidence": [[q] for q in said] * 2}
+    batch = TurnBatch.from_episodes([[1.0]] * 21 + [[0.0]] * 21, groups=[0] * 42, columns=columns)
+    won, lost = np.split(run(batch, {"name": "calibration"})[0].reward_K, 2)
+    assert said[np.argmax(chance * won + (1 - chance) * lost)] == pytest.approx(chance)
+
+
+# ---- rubric -----------------------------------------------------------------------------------------------------
+
+
+@quick
+@given(batch=batches(unscorable=True), seed=st.integers(0, 99))
+def test_no_failure_earns_by_evidence_and_no_success_less_than_its_share_of_the_outcome(batch, seed):
+    batch = furnished(batch, seed)
+    parts = {"outcome": np.sign(np.maximum(batch.parts["outcome"], 0)), "step": np.abs(batch.parts["step"])}
+    batch = replace(batch, parts=parts)
+    before_E, after = sums_E(batch, parts["outcome"]), run(batch, {"name": "rubric", "part": "step", "share": 0.25})[0]
+    earned_E = after.episode_return_E()
+    assert (earned_E[before_E == 0] == 0).all()
+    assert (earned_E[before_E > 0] >= 0.75 * before_E[before_E > 0] - 1e-9).all()
+    assert (earned_E[before_E > 0] <= before_E[before_E > 0] + 1e-9).all()
 
 
 # ---- clip_delta -------------------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ def test_credit_alone_refuses_what_concerns_credit():
 def test_modulations_are_refused_exactly_where_credit_is_of_tokens(name):
     values, actions = (
         {"value": [[[0.25], [0.5]], [[0.5]]]},
-        {name: [[0, 1], [1]] for name in ("action", "drawer", "tempered")},
+        {name: [[0, 1], [1]] for name in ("action", "drawer", "tempered", "implicit")},
     )
     batch = TurnBatch.from_episodes(
         [[0, 1], [0]], [0, 0], anchors=[["a", "b"], ["a"]], columns=actions, token_columns=values
@@ -114,7 +114,8 @@ def test_complete_attribution_is_refused_exactly_where_it_changes_no_credit(meth
 
     def earned(seed: int) -> np.ndarray:
         predicted_K = np.random.default_rng(seed).integers(0, 8, len(batch.turn_K)) / 4
-        told = replace(batch, columns={"contribution": predicted_K, "action": batch.turn_K, "drawer": batch.episode_K})
+        columns = {"action": batch.turn_K, "drawer": batch.episode_K, "implicit": np.zeros(len(batch.turn_K))}
+        told = replace(batch, columns={**columns, "contribution": predicted_K})
         return advantage(spa(told, SpaConfig(completeness="residual_to_last")), method)
 
     idle = np.allclose(earned(0), earned(1), atol=1e-9)
@@ -143,7 +144,9 @@ def test_a_group_of_one_that_is_refused_would_give_no_credit(name, batch):
     assert not advantage(batch, of(name)).any()
 
 
-@pytest.mark.parametrize("name", ["gae", "turn_gae", "bilevel_gae", "dual_gae", "spo", "reinforce_pp", "psr_nsr"])
+@pytest.mark.parametrize(
+    "name", ["gae", "turn_gae", "bilevel_gae", "dual_gae", "spo", "reinforce_pp", "psr_nsr", "riskpo"]
+)
 def test_methods_without_groups_take_one_episode_of_each_task(name):
     assert run(**{"credit.advantage": of(name), "rollout.group": 1, **NEEDED.get(name, {})}).rollout.group == 1
 
@@ -152,7 +155,7 @@ def test_methods_without_groups_take_one_episode_of_each_task(name):
 def test_methods_of_groups_need_a_group(name):
     with pytest.raises(
         ConfigError,
-        match=r"raise rollout\.group, .*\(bilevel_gae, dual_gae, gae, psr_nsr, reinforce_pp, spo, turn_gae\)",
+        match=r"raise rollout\.group, .*\(bilevel_gae, dual_gae, gae, psr_nsr, reinforce_pp, riskpo, spo, turn_gae\)",
     ):
         run(**{"credit.advantage": of(name), "rollout.group": 1})
     run(**{"credit.advantage": of(name), "rollout.group": 2, **NEEDED.get(name, {})})

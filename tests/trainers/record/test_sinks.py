@@ -12,11 +12,10 @@ import pytest
 from needs import absent
 from short_runs import short_run
 
-from manyturn.envs.contract.options.options import ConfigError
-from manyturn.trainers.recipe.config import configure, to_toml
+from manyturn.trainers.recipe.config import to_toml
 from manyturn.trainers.record.run_folder import read_config, read_metrics
+from manyturn.trainers.record.trackers.episode_sample import turn_table, watched
 from manyturn.trainers.record.trackers.tracker_names import named
-from manyturn.trainers.record.trackers.turn_sample import turn_table, watched
 
 pytestmark = pytest.mark.versions
 
@@ -93,11 +92,6 @@ def test_a_tracker_that_is_not_installed_is_missed_before_the_run_and_not_by_its
     assert ended.err.strip().endswith(f"loggers names {name}, which is not installed: pip install 'manyturn[{name}]'")
     (tmp_path / "config.toml").write_text(to_toml(short_run(loggers=[name])), encoding="utf-8")
     assert read_config(tmp_path).loggers[0].name == name
-
-
-def test_one_tracker_is_not_told_of_a_run_twice():
-    with pytest.raises(ConfigError, match="loggers names wandb twice, and the run would be there twice: leave one out"):
-        configure({"env": {"id": "manyturn/Maze-v0"}}, {"loggers": ["wandb", {"name": "wandb", "project": "b"}]})
 
 
 def test_figures_have_our_names_and_those_that_people_look_for(calm):

@@ -107,11 +107,11 @@ def hgpo(batch: TurnBatch, config: HgpoConfig) -> Advantage:
 
 def _shared_histories(batch: TurnBatch, anchor_K: IntK, depths: int) -> list[IntK]:
     """For each depth d from 1 the number (K) of each turn's last d anchors; -1 where its episode has fewer."""
-    before_K, found = previous_row(batch), [anchor_K]
+    before_K, anchors = previous_row(batch), [anchor_K]
     for _ in range(1, depths):
-        earlier_K = np.where(before_K >= 0, found[-1][before_K], -1)
-        found.append(paired(np.where(earlier_K >= 0, anchor_K, -1), earlier_K))
-    return found
+        earlier_K = np.where(before_K >= 0, anchors[-1][before_K], -1)
+        anchors.append(paired(np.where(earlier_K >= 0, anchor_K, -1), earlier_K))
+    return anchors
 
 
 def _compared(return_K: FloatK, history_K: IntK, config: HgpoConfig) -> FloatK:

@@ -29,6 +29,7 @@ LACKS = {
     ),
     "belief": "for which the environment has to name a true answer: override answer()",
     "progress": "which the environment does not report: override progress()",
+    "confidence": "which only replies of a language model state: measure it by training",
     "tempered": "which members that a run draws at another temperature have: measure it by training",
     "tool_calls": "which only replies of a language model have: take another stratum, as stratified:stratum=turns",
 }

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, TurnBatch
+from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, IntK, TurnBatch
 
 
 def last_K(batch: TurnBatch) -> BoolK:
@@ -12,6 +12,17 @@ def last_K(batch: TurnBatch) -> BoolK:
     array([False,  True,  True])
     """
     return batch.turn_K == np.bincount(batch.episode_K)[batch.episode_K] - 1
+
+
+def group_E(batch: TurnBatch) -> IntK:
+    """The task group of each episode (E).
+
+    >>> group_E(TurnBatch.from_episodes([[0, 1], [0]], groups=["a", "b"]))
+    array([0, 1])
+    """
+    groups = np.zeros(len(batch.truncated_E), np.int64)
+    groups[batch.episode_K] = batch.group_K
+    return groups
 
 
 def episode_sum_K(batch: TurnBatch, value_K: FloatK) -> FloatK:

@@ -45,7 +45,7 @@ def contribution(
     """The estimator's contributions, how far they are from the outcomes, and how much of those they explain."""
     head, outcomes_E = step.learner.progress, outcome_E(step.batch)
     assert head is not None, "a run without an estimator is refused"
-    estimate = head.estimate(step.reading.samples, step.reading.said_by(head.name), len(outcomes_E))
+    estimate = head.estimate(step.reading.samples, step.reading.head_values(head.name), len(outcomes_E))
     from manyturn.trainers.learn.heads.heads import explained  # with torch, which a configuration does without
 
     share = explained(estimate.total_E, outcomes_E)

@@ -36,7 +36,7 @@ def drawer(step: PlayedStep, config: DrawerConfig) -> Supplied:
             drawer_K[: fork.turn] = of(fork.parent)[: fork.turn]
         return drawer_K
 
-    found = [of(episode) for episode in step.episodes]
-    repeated = [drawer_K != episode.key.member for drawer_K, episode in zip(found, step.episodes, strict=True)]
+    drawers = [of(episode) for episode in step.episodes]
+    repeated = [drawer_K != episode.key.member for drawer_K, episode in zip(drawers, step.episodes, strict=True)]
     figures = {"repeated_turns": float(np.concatenate(repeated).mean())}
-    return Supplied(columns={"drawer": np.concatenate(found)}, figures=figures)
+    return Supplied(columns={"drawer": np.concatenate(drawers)}, figures=figures)

@@ -58,7 +58,7 @@ def drifts(visits: Visits, tasks: Collection[str], reading: "StepReading") -> di
     moved: dict[str, list[np.ndarray]] = {task: [] for task in owners}
     now = reading.of(samples).logprob if samples else []
     for task, sample, row in zip(owners, samples, now, strict=True):
-        moved[task].append(np.abs(sample.engine_logprob - row.numpy())[sample.said])
+        moved[task].append(np.abs(sample.engine_logprob - row.numpy())[sample.reply_mask])
     return {task: float(np.concatenate(rows).mean()) for task, rows in moved.items()}
 
 
@@ -72,7 +72,7 @@ def visited(visits: Visits, episodes: "Sequence[Episode]", most: int) -> dict[st
     for episode in episodes:
         assert episode.ledger is not None, "only episodes with a token ledger can be learnt from"
         for branch in episode.ledger.branches:
-            places = np.flatnonzero(branch.said).tolist()
+            places = np.flatnonzero(branch.reply_mask).tolist()
             allowed = [[place, list(tokens)] for place, tokens in branch.allowed.items()]
             row = [list(branch.ids), places, [branch.logprobs[place] for place in places], allowed]
             news.setdefault(episode.key.task, []).append(row)

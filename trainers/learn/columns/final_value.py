@@ -35,6 +35,6 @@ def final_value(step: PlayedStep, config: FinalValueConfig) -> Supplied:
             numbers.append(number)
     value_E = np.full(len(step.episodes), np.nan)
     if samples:
-        value_E[numbers] = [float(row[-1]) for row in step.learner.read(samples).said_by("value")]
+        value_E[numbers] = [float(row[-1]) for row in step.learner.read(samples).head_values("value")]
     mean = float(np.mean(value_E[numbers])) if numbers else float("nan")
     return Supplied({"final_value": value_E[step.batch.episode_K]}, figures={"final_value": mean})

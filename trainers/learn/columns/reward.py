@@ -41,4 +41,4 @@ def reward(step: PlayedStep, config: RewardColumnConfig) -> Supplied:
     assert options is not None and coef is not None and reference is not None, "the objective has no KL term"
     rows = zip(reading.logprob, reference, strict=True)
     costs = [coef * kl(ours, theirs, options.estimator) for ours, theirs in rows]
-    return Supplied(token_columns={"reward": -reading.at_said(costs)})
+    return Supplied(token_columns={"reward": -reading.at_replies(costs)})

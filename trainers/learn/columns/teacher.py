@@ -74,8 +74,8 @@ def teacher(step: PlayedStep, config: TeacherConfig) -> Supplied:
     ratio_T = np.full(len(judged_T), np.nan)
     if samples:
         reading = step.reading.of(samples)
-        taught = reading.at_said(reading.logprob).astype(np.float64)
-        ratio_T[judged_T] = taught - step.reading.at_said(step.reading.logprob)[judged_T]
+        taught = reading.at_replies(reading.logprob).astype(np.float64)
+        ratio_T[judged_T] = taught - step.reading.at_replies(step.reading.logprob)[judged_T]
     mean = float(np.nanmean(ratio_T)) if judged_T.any() else float("nan")
     return Supplied(token_columns={NAME: ratio_T}, figures={"teacher_gap": mean})
 
@@ -89,6 +89,6 @@ def _advised(ledger: "Ledger", turn: int, number: int) -> "Sample | None":
         return None
     branch = ledger.branches[span.branch]
     ids = np.array([*prompt.ids(branch.ids[: span.start]), *branch.ids[span.start : span.end]])
-    said, shift = np.arange(len(ids)) >= len(ids) - (span.end - span.start), len(ids) - span.end
+    reply_mask, shift = np.arange(len(ids)) >= len(ids) - (span.end - span.start), len(ids) - span.end
     allowed = {place + shift: branch.allowed[place] for place in range(span.start, span.end) if place in branch.allowed}
-    return Sample(number, ids, said, np.zeros(len(ids)), np.where(said, 0, -1), allowed=allowed)
+    return Sample(number, ids, reply_mask, np.zeros(len(ids)), np.where(reply_mask, 0, -1), allowed=allowed)

@@ -26,4 +26,4 @@ class ValueColumnConfig(ColumnConfig):
 @COLUMNS.register(ValueColumnConfig)
 def value(step: PlayedStep, config: ValueColumnConfig) -> Supplied:
     """The critic's values."""
-    return Supplied(token_columns={"value": step.reading.at_said(step.reading.said_by("value"))})
+    return Supplied(token_columns={"value": step.reading.at_replies(step.reading.head_values("value"))})

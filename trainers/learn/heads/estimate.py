@@ -42,8 +42,8 @@ def sums_estimate(samples: Sequence[Sample], rows: Rows, episodes: int) -> Progr
 def states_estimate(samples: Sequence[Sample], rows: Rows, episodes: int) -> ProgressEstimate:
     """The estimate of outcomes that are predicted before each reply; see ``sums_estimate``.
 
-    >>> said = np.zeros(0)
-    >>> samples = [Sample(0, said, said, said, said), Sample(1, said, said, said, said)]
+    >>> empty = np.zeros(0)
+    >>> samples = [Sample(0, empty, empty, empty, empty), Sample(1, empty, empty, empty, empty)]
     >>> states_estimate(samples, [torch.tensor([0.5, 0.25, 1.0]), torch.tensor([0.75])], 2)
     ProgressEstimate(contribution_K=array([-0.25,  0.75,  0.  ,  0.  ]), total_E=array([1.  , 0.75]))
     """

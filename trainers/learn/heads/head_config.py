@@ -112,6 +112,20 @@ class ValueHeadConfig(HeadConfig):
         return None
 
 
+class ImplicitConfig(Options):
+    """A second policy, which learns which episodes did better: as it is likelier to say a turn, it rewards it."""
+
+    beta: float = Field(default=0.05, gt=0)
+    """Reward of a turn for each nat by which the second policy is likelier to have said it."""
+    lr: float | None = Field(default=None, gt=0)
+    """Learning rate of its AdamW, constant; unset: twice learner.lr."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """True: it does not learn in the policy's own updates."""
+        return True
+
+
 class ProgressHeadConfig(HeadConfig):
     """The progress estimator: what each turn contributes to the outcome.
 

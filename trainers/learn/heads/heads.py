@@ -24,7 +24,7 @@ from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueH
 from manyturn.trainers.learn.heads.head_fits import GradientFit, JoinedRanks, LeastSquaresFit, fit_of, with_one
 from manyturn.trainers.learn.passes.forward import Place, Reading, by_row
 from manyturn.trainers.learn.passes.gradient_passes import Measured
-from manyturn.trainers.learn.passes.samples import Rows, Sample, on_said, padded
+from manyturn.trainers.learn.passes.samples import Rows, Sample, on_replies, padded
 from manyturn.trainers.learn.reading.step_reading import StepReading
 
 if TYPE_CHECKING:
@@ -39,10 +39,12 @@ class HeadTargets(NamedTuple):
     Attributes:
         value_T: target of the value at each token that the policy said, NaN where unknown; None without values.
         outcome_E: outcome of each episode, NaN if it is unscorable.
+        group_E: number of the task group of each episode.
     """
 
     value_T: np.ndarray | None = None
     outcome_E: np.ndarray | None = None
+    group_E: np.ndarray | None = None
 
 
 NO_TARGETS = HeadTargets()
@@ -135,13 +137,13 @@ class ValueHead:
             raise ValueError(
                 "a critic learns from the targets of values, and the advantage gives none: leave [value] out"
             )
-        self._before = step.said_by(self.name)
-        self._target = on_said(step.samples, targets.value_T, elsewhere=float("nan"))
-        return {"value_explained": explained(step.at_said(self._before), targets.value_T)}
+        self._before = step.head_values(self.name)
+        self._target = on_replies(step.samples, targets.value_T, elsewhere=float("nan"))
+        return {"value_explained": explained(step.at_replies(self._before), targets.value_T)}
 
     def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
-        before_BT = padded([self._before[i] for i in chosen]).to(reading.said.device)
-        target_BT = padded([self._target[i] for i in chosen], float("nan")).to(reading.said.device)
+        before_BT = padded([self._before[i] for i in chosen]).to(reading.reply_mask.device)
+        target_BT = padded([self._target[i] for i in chosen], float("nan")).to(reading.reply_mask.device)
         known_BT = target_BT.isfinite()
         tokens = max(sum(int(self._target[i].isfinite().sum()) for i in minibatch), 1)
         value, before, target = (x[known_BT] for x in (self.watch(reading), before_BT, target_BT))
@@ -275,7 +277,7 @@ def contributions(
 ) -> list[torch.Tensor]:
     """The fit's output at the last token of each reply, or at another place: one number for each reply of a row."""
     row_S, column_S = reading.at(place)
-    return by_row(fit.predict(reading.hidden_at(row_S, column_S)), row_S, len(reading.said))
+    return by_row(fit.predict(reading.hidden_at(row_S, column_S)), row_S, len(reading.reply_mask))
 
 
 def value_loss(

@@ -76,7 +76,7 @@ class FixedEstimator:
         """Nothing is to be learnt any more: how well it still does, the policy having moved."""
         if (outcome_E := targets.outcome_E) is None:
             raise ValueError("a progress estimator is measured by outcomes: give the outcome of each episode")
-        total_E = self.estimate(step.samples, step.said_by(self.name), len(outcome_E)).total_E
+        total_E = self.estimate(step.samples, step.head_values(self.name), len(outcome_E)).total_E
         known_E = np.isfinite(outcome_E)
         return {"progress_loss": float(np.square(total_E - outcome_E)[known_E].mean()) if known_E.any() else None}
 

@@ -7,7 +7,7 @@ A supplier is registered next to its options, in a file of its own or next to th
 
     @COLUMNS.register(SurpriseConfig)
     def surprise(step: PlayedStep, config: SurpriseConfig) -> Supplied:
-        return Supplied(token_columns={"surprise": -step.reading.at_said(step.reading.logprob)})
+        return Supplied(token_columns={"surprise": -step.reading.at_replies(step.reading.logprob)})
 
 A stage that says ``needs = frozenset({"surprise"})`` then finds ``batch.token_column("surprise")``. Only what a stage
 needs is supplied, and what it ``uses`` where it can be had. A supplier with ``remembers=True`` carries plain values

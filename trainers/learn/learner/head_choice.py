@@ -4,25 +4,34 @@ import torch
 from transformers import PreTrainedModel
 
 from manyturn.agents.model.torch_models import output_head
-from manyturn.trainers.learn.heads.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.heads.head_config import (
+    HeadConfig,
+    ImplicitConfig,
+    ProgressHeadConfig,
+    ValueHeadConfig,
+)
 from manyturn.trainers.learn.heads.heads import LearnerHead, ProgressHead, ValueHead
+from manyturn.trainers.learn.heads.implicit import ImplicitRewards
 from manyturn.trainers.learn.heads.own_body import BodyPasses, BodySettings, OwnBody
 from manyturn.trainers.learn.heads.own_heads import FixedEstimator, OwnCritic
+from manyturn.trainers.learn.heads.own_policy import OwnPolicy
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.passes.frozen_states import FrozenStates
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
 
 # Times learner.lr. Turn-PPO's critic learns 5 to 10 times as fast as its actor.
-_CRITIC, _ESTIMATOR = 5, 2
+# iStar's second policy learns twice as fast as its policy.
+_CRITIC, _ESTIMATOR, _IMPLICIT = 5, 2, 2
 
 
 def head_of(
-    config: HeadConfig,
+    config: HeadConfig | ImplicitConfig,
     policy: PreTrainedModel,
     learner: LearnerConfig,
     budget: PassBudget,
     frozen: FrozenStates | None = None,
     device: torch.device | None = None,
+    temperature: float = 1.0,
 ) -> LearnerHead:
     """The head, on the policy's hidden states or on a body of its own.
 
@@ -30,6 +39,7 @@ def head_of(
         budget: of the passes of a body of its own.
         frozen: what is kept of the policy's layers that do not learn.
         device: where it goes; None: to the policy's.
+        temperature: at which the policy is read.
     """
     passes = BodyPasses(budget, learner.packing, frozen)
     width, own_type = policy.config.get_text_config().hidden_size, output_head(policy).weight.dtype
@@ -47,4 +57,9 @@ def head_of(
             lr = exploration.lr or _ESTIMATOR * learner.lr
             settings = BodySettings(exploration.hidden, lr, exploration.trains == "all")
             return FixedEstimator(config, OwnBody(ProgressHead.name, policy, like, settings, passes))
+        case ImplicitConfig():
+            fit = OwnPolicy(
+                ImplicitRewards.name, policy, like, config.lr or _IMPLICIT * learner.lr, temperature, passes
+            )
+            return ImplicitRewards(config, fit, learner.max_grad_norm)
     raise TypeError(f"{type(config).__name__} belongs to no head")

@@ -16,7 +16,7 @@ import torch
 
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.model.shard_files import WrittenShards
-from manyturn.trainers.learn.heads.head_config import HeadConfig
+from manyturn.trainers.learn.heads.head_config import HeadConfig, ImplicitConfig
 from manyturn.trainers.learn.heads.heads import (
     NO_TARGETS,
     HeadTargets,
@@ -25,6 +25,7 @@ from manyturn.trainers.learn.heads.heads import (
     critics_of,
     head_tensors,
 )
+from manyturn.trainers.learn.heads.implicit import ImplicitRewards
 from manyturn.trainers.learn.heads.own_body import OwnBody
 from manyturn.trainers.learn.heads.own_heads import FixedEstimator
 from manyturn.trainers.learn.learner.head_choice import head_of
@@ -64,7 +65,7 @@ class Learner:
         config: LearnerConfig,
         objective: ObjectiveConfig,
         temperature: float,
-        heads: Sequence[HeadConfig] = (),
+        heads: Sequence[HeadConfig | ImplicitConfig] = (),
         share: Share | None = None,
     ):
         self.model, self.config, self.objective = language.model, config, objective
@@ -79,7 +80,9 @@ class Learner:
         if config.gradient_checkpointing:
             self.recomputes = True
             recompute_activations(self.model)
-        self.heads = [head_of(head, self.model, config, self.budget, self.frozen) for head in heads]
+        self.heads = [
+            head_of(head, self.model, config, self.budget, self.frozen, temperature=temperature) for head in heads
+        ]
         self._learning: PolicyLearning = (
             SingleProcess(self.model, self.reader, config, objective, self.heads)
             if share is None
@@ -129,6 +132,11 @@ class Learner:
         """The progress estimator, if there is one."""
         return next((head for head in self.heads if isinstance(head, FixedEstimator | ProgressHead)), None)
 
+    @property
+    def implicit(self) -> ImplicitRewards | None:
+        """The second policy that rewards turns, if there is one."""
+        return next((head for head in self.heads if isinstance(head, ImplicitRewards)), None)
+
     def read(self, samples: Sequence[Sample], places: Collection[Place] = ()) -> StepReading:
         """Read the samples of a step with policy, heads and reference, before its updates.
 
@@ -176,8 +184,8 @@ class Learner:
         config, samples = self.config, step.samples
         self.optimizer.begin_step(config.lr * rate)
         before, figures = BeforeUpdate.of(step, advantage_T, self.objective, config.old_logprobs)
-        entropy_T = step.at_said(step.entropy) if self.memory.needs_entropy else None
-        now = self.memory.begin(entropy_T, step.at_said([sample.reply for sample in samples]))
+        entropy_T = step.at_replies(step.entropy) if self.memory.needs_entropy else None
+        now = self.memory.begin(entropy_T, step.at_replies([sample.reply for sample in samples]))
         figures |= self.memory.figures(now)
         for head in self.heads:
             figures.update(head.begin(step, targets))
@@ -237,10 +245,12 @@ class Learner:
             The loss, and the norm of the gradient.
         """
         # A reply that is wrong on purpose is neither said nor the environment's: it weighs nothing.
-        weights = [np.where(sample.said, 1.0, np.where(sample.reply < 0, observed, 0.0)) for sample in samples]
+        weights = [np.where(sample.reply_mask, 1.0, np.where(sample.reply < 0, observed, 0.0)) for sample in samples]
         if observed:
-            samples = [replace(sample, said=np.arange(len(sample)) > 0) for sample in samples]
-        total_weight = sum(float(weight[sample.said].sum()) for sample, weight in zip(samples, weights, strict=True))
+            samples = [replace(sample, reply_mask=np.arange(len(sample)) > 0) for sample in samples]
+        total_weight = sum(
+            float(weight[sample.reply_mask].sum()) for sample, weight in zip(samples, weights, strict=True)
+        )
         rows = [torch.from_numpy(weight) for weight in weights]
         return self._learning.imitate(samples, rows, total_weight, lr, between)
 

@@ -129,8 +129,8 @@ class Updates(Generic[Head]):
         self.optimizer.begin_step(lr)
 
         def loss(chosen: list[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
-            weight_BT = padded([weights[i].float() for i in chosen]).to(reading.said.device)
-            value = -(reading.logprob * reading.said * weight_BT).sum() / total_weight
+            weight_BT = padded([weights[i].float() for i in chosen]).to(reading.reply_mask.device)
+            value = -(reading.logprob * reading.reply_mask * weight_BT).sum() / total_weight
             between()
             return value, {"loss": value.detach()}
 

@@ -152,11 +152,11 @@ def importance_weights(config: TisConfig, log_ratio_T: FloatT, sequences: Sequen
     return weight if by_token else weight[sequences.number_T]
 
 
-def kept(rules: Sequence[RejectConfig], log_ratio_T: FloatT, sequences: Sequences) -> np.ndarray:
+def keep_mask(rules: Sequence[RejectConfig], log_ratio_T: FloatT, sequences: Sequences) -> np.ndarray:
     """True for the tokens that keep all rules (N,).
 
     >>> rule = RejectConfig(divergence="k1", over="mean", upper=2.0)
-    >>> kept([rule], np.log([3.0, 1.0, 3.0]), Sequences.of(np.array([0, 0, 1]))).tolist()
+    >>> keep_mask([rule], np.log([3.0, 1.0, 3.0]), Sequences.of(np.array([0, 0, 1]))).tolist()
     [True, True, False]
     """
     keep_T = np.ones(len(log_ratio_T), bool)

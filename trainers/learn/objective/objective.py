@@ -42,8 +42,6 @@ class EntropyConfig(Options):
 class ObjectiveConfig(StageConfig):
     """Base of the configurations of objectives."""
 
-    averages_over_reply: ClassVar[bool] = False
-    """Whether all tokens of a reply get one advantage, so that credit of single tokens is lost."""
     needs_fresh_samples: ClassVar[bool] = False
     """Whether it has no ratio by which samples of an older policy could be learnt from."""
 
@@ -63,6 +61,11 @@ class ObjectiveConfig(StageConfig):
     """Weights against the difference between the engine that drew the tokens and the learner."""
     reject: tuple[RejectConfig, ...] = ()
     """Leave out tokens that engine and learner judge too differently; each rule has to be kept."""
+
+    @property
+    def averages_over_reply(self) -> bool:
+        """True if all tokens of a reply move by one advantage, so that credit of single tokens is lost."""
+        return False
 
     def uses_sequences(self) -> bool:
         """True if the option ``sequence`` changes anything."""

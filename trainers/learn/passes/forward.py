@@ -19,7 +19,7 @@ from manyturn.trainers.learn.passes.trie.packing import Packing, least_of, passe
 from manyturn.trainers.learn.passes.trie.tree import Tree
 
 # Of hidden states: out of which a token was said, out of which a reply's first token was, or at a reply's last token.
-Place = Literal["said", "reply_starts", "reply_ends"]
+Place = Literal["reply_tokens", "reply_starts", "reply_ends"]
 
 
 class Reading(NamedTuple):
@@ -28,16 +28,16 @@ class Reading(NamedTuple):
     Samples that begin alike may share what was computed; see ``node``.
 
     Attributes:
-        said: (B, T) True where the policy said the token.
+        reply_mask: (B, T) True where the token is of a reply.
         reply: (B, T) number of the turn that the token belongs to in its episode, -1 elsewhere.
-        logprob: (B, T) log-probability of each said token at the temperature that is asked for, 0 elsewhere; of a token
-            that was limited, that among the possible ones.
+        logprob: (B, T) log-probability of each reply token at the requested temperature, 0 elsewhere; of a limited
+            token, that among the possible ones.
         entropy: (B, T) entropy in nats of the distribution it was drawn from, 0 elsewhere.
         hidden: (B, T, D) last hidden state at each token; (N, D) at each node where there are nodes.
         node: (B, T) number of the node that stands for each token, 0 in the padding; None: each stands for itself.
     """
 
-    said: torch.Tensor
+    reply_mask: torch.Tensor
     reply: torch.Tensor
     logprob: torch.Tensor
     entropy: torch.Tensor
@@ -63,13 +63,13 @@ class Reading(NamedTuple):
             return reply_ends(self.reply)
         if place == "reply_starts":
             return reply_starts(self.reply)
-        row_T, column_T = self.said.nonzero(as_tuple=True)
+        row_T, column_T = self.reply_mask.nonzero(as_tuple=True)
         return row_T, column_T - 1
 
     def states(self, place: Place) -> list[torch.Tensor]:
         """The hidden states at a place: (T, D) or (S, D) for each row."""
         row_T, column_T = self.at(place)
-        return by_row(self.hidden_at(row_T, column_T), row_T, len(self.said))
+        return by_row(self.hidden_at(row_T, column_T), row_T, len(self.reply_mask))
 
 
 def reply_ends(reply_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -117,7 +117,7 @@ def encoded(
         return padded(rows, padding).to(decoder.device)
 
     ids = together([torch.from_numpy(sample.ids).long() for sample in samples])
-    reply_mask = together([torch.from_numpy(sample.said).bool() for sample in samples])
+    reply_mask = together([torch.from_numpy(sample.reply_mask).bool() for sample in samples])
     reply = together([torch.from_numpy(sample.reply).long() for sample in samples], -1)
     rows = [sample.ids for sample in samples]
     tree = None if packing == "padding" else Tree.of(rows, least_of(packing, rows, most))
@@ -144,7 +144,7 @@ def read(
 ) -> Reading:
     """One forward pass; the output head is applied where something was said and nowhere else."""
     ids, body = encoded(model.get_decoder(), samples, packing, frozen, most)
-    row, column = place = body.said.nonzero(as_tuple=True)
+    row, column = place = body.reply_mask.nonzero(as_tuple=True)
     states, targets = body.hidden_at(row, column - 1), ids[place]
     if any(sample.allowed for sample in samples):
         allowed = [samples[row].allowed.get(column) for row, column in torch.stack(place, 1).tolist()]
@@ -272,7 +272,7 @@ class Reader:
 
     def _counted(self, samples: Sequence[Sample], reading: Reading) -> Reading:
         self.asked += sum(map(len, samples))
-        self.computed += reading.said.numel() if reading.node is None else len(reading.hidden)
+        self.computed += reading.reply_mask.numel() if reading.node is None else len(reading.hidden)
         return reading
 
     @torch.no_grad()

@@ -1,7 +1,7 @@
 """From episodes to what the learner computes: one sequence for each branch of a ledger, every token once.
 
-Numbers of tokens come in two forms: ``Rows``, one (T,) tensor for each sample, and one array over all that was said in
-the samples, which is the order of a batch's token columns. ``at_said`` and ``on_said`` lead from one to the other.
+Numbers of tokens come in two forms: ``Rows``, one (T,) tensor for each sample, and one array over all tokens of
+replies in the samples, in the order of a batch's token columns. ``at_replies`` and ``on_replies`` convert them.
 """
 
 from collections.abc import Mapping, Sequence, Sized
@@ -23,7 +23,7 @@ class Sample:
     Attributes:
         episode: number of the episode among those of the step.
         ids: (T,) token ids.
-        said: (T,) True where the policy said the token.
+        reply_mask: (T,) True where the token is of a reply.
         engine_logprob: (T,) log-probability that the engine drew the token with, 0 elsewhere.
         reply: (T,) number of the turn that the token belongs to in its episode, -1 elsewhere.
         turns: how many turns the episode has, in all its branches.
@@ -32,7 +32,7 @@ class Sample:
 
     episode: int
     ids: np.ndarray
-    said: np.ndarray
+    reply_mask: np.ndarray
     engine_logprob: np.ndarray
     reply: np.ndarray
     turns: int = 1
@@ -43,7 +43,7 @@ class Sample:
 
 
 def samples_of(episodes: Sequence[Episode]) -> list[Sample]:
-    """The sequences of E episodes. What was said in them, one after the other, is in the order of turns."""
+    """The sequences of E episodes. Their replies, one after the other, are in the order of turns."""
     samples = []
     for number, episode in enumerate(episodes):
         ledger = episode.ledger
@@ -53,25 +53,25 @@ def samples_of(episodes: Sequence[Episode]) -> list[Sample]:
             for turn, span in enumerate(ledger.spans):
                 if span.branch == index:
                     reply[span.start : span.end] = turn
-            ids, said, logprobs = np.array(branch.ids), np.array(branch.said), np.array(branch.logprobs)
-            samples.append(Sample(number, ids, said, logprobs, reply, len(ledger.spans), branch.allowed))
+            ids, mask, logprobs = np.array(branch.ids), np.array(branch.reply_mask), np.array(branch.logprobs)
+            samples.append(Sample(number, ids, mask, logprobs, reply, len(ledger.spans), branch.allowed))
     return samples
 
 
-def at_said(samples: Sequence[Sample], rows: Sequence[Any]) -> np.ndarray:
-    """The values of one (T,) row for each sample at what was said: (N,) over all samples."""
-    return np.concatenate([np.asarray(row)[sample.said] for sample, row in zip(samples, rows, strict=True)])
+def at_replies(samples: Sequence[Sample], rows: Sequence[Any]) -> np.ndarray:
+    """The values of one (T,) row for each sample at the tokens of replies: (N,) over all samples."""
+    return np.concatenate([np.asarray(row)[sample.reply_mask] for sample, row in zip(samples, rows, strict=True)])
 
 
-def on_said(samples: Sequence[Sample], values_T: np.ndarray, elsewhere: float = 0.0) -> Rows:
-    """The inverse of ``at_said``: one (T,) row for each sample."""
-    counts = [int(sample.said.sum()) for sample in samples]
+def on_replies(samples: Sequence[Sample], values_T: np.ndarray, elsewhere: float = 0.0) -> Rows:
+    """The inverse of ``at_replies``: one (T,) row for each sample."""
+    counts = [int(sample.reply_mask.sum()) for sample in samples]
     if sum(counts) != len(values_T):
-        raise ValueError(f"{len(values_T)} values for {sum(counts)} tokens that were said: give one for each")
+        raise ValueError(f"{len(values_T)} values for {sum(counts)} tokens of replies: give one for each")
     rows = []
     for sample, values in zip(samples, np.split(values_T, np.cumsum(counts)[:-1]), strict=True):
         row = np.full(len(sample), elsewhere)
-        row[sample.said] = values
+        row[sample.reply_mask] = values
         rows.append(torch.from_numpy(row).float())
     return rows
 

@@ -12,7 +12,7 @@ from safetensors.torch import load, save
 from manyturn.trainers.learn.passes.samples import Rows, Sample
 
 _PLAIN = "plain"
-_ROWS = ("ids", "said", "engine_logprob", "reply")
+_ROWS = ("ids", "reply_mask", "engine_logprob", "reply")
 
 
 @dataclass

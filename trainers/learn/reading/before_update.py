@@ -7,10 +7,16 @@ from typing import Self
 import numpy as np
 import torch
 
-from manyturn.trainers.learn.objective.correction import Sequences, effective_share, importance_weights, kept, mismatch
+from manyturn.trainers.learn.objective.correction import (
+    Sequences,
+    effective_share,
+    importance_weights,
+    keep_mask,
+    mismatch,
+)
 from manyturn.trainers.learn.objective.objective import ObjectiveConfig, Tokens
 from manyturn.trainers.learn.passes.forward import Reading
-from manyturn.trainers.learn.passes.samples import Rows, Sample, at_said, on_said, padded
+from manyturn.trainers.learn.passes.samples import Rows, Sample, at_replies, on_replies, padded
 from manyturn.trainers.learn.reading.step_reading import StepReading
 
 
@@ -45,12 +51,12 @@ class BeforeUpdate:
             old_logprobs: whose the probabilities before the updates are, of the "learner" or the "engine".
         """
         samples, figures = step.samples, dict[str, float | None]()
-        old, weight, keep = as_drawn(samples), None, [torch.from_numpy(sample.said) for sample in samples]
+        old, weight, keep = as_drawn(samples), None, [torch.from_numpy(sample.reply_mask) for sample in samples]
         if old_logprobs == "learner":
             old = step.logprob
             weight, keep, measured = corrected(config, samples, old)
             figures |= measured
-        return cls(samples, on_said(samples, advantage_T), old, keep, step.reference, weight), figures
+        return cls(samples, on_replies(samples, advantage_T), old, keep, step.reference, weight), figures
 
     def replies(self, indices: Sequence[int]) -> Rows:
         """Of these samples, the number of the reply that each token learnt from belongs to, -1 elsewhere."""
@@ -64,7 +70,7 @@ class BeforeUpdate:
 
     def tokens(self, indices: Sequence[int], reading: Reading) -> Tokens:
         """The objective's view of a micro-batch of these samples."""
-        device = reading.said.device
+        device = reading.reply_mask.device
 
         def together(rows: Rows) -> torch.Tensor:
             return padded([rows[i] for i in indices]).to(device)
@@ -90,12 +96,12 @@ def as_drawn(samples: Sequence[Sample]) -> Rows:
 def engine_gap(reading: Reading, samples: Sequence[Sample]) -> float:
     """Largest difference between the log-probabilities of learner and engine."""
     drawn = padded(as_drawn(samples)).to(reading.logprob.device)
-    return float((reading.logprob.detach() - drawn).masked_fill(~reading.said, 0).abs().max())
+    return float((reading.logprob.detach() - drawn).masked_fill(~reading.reply_mask, 0).abs().max())
 
 
 def log_ratio(samples: Sequence[Sample], old: Rows) -> np.ndarray:
     """Learner over engine, (N,) of all tokens that were said."""
-    return at_said(samples, old).astype(np.float64) - at_said(samples, [s.engine_logprob for s in samples])
+    return at_replies(samples, old).astype(np.float64) - at_replies(samples, [s.engine_logprob for s in samples])
 
 
 def mismatch_of(samples: Sequence[Sample], old: Rows) -> dict[str, float]:
@@ -108,12 +114,12 @@ def corrected(
 ) -> tuple[Rows | None, Rows, dict[str, float]]:
     """Weights against the difference between engine and learner, what is left of the tokens, and figures on both."""
     log_ratio_T = log_ratio(samples, old)
-    ids_T = at_said(samples, [(i << 32) + config.sequences(sample.reply) for i, sample in enumerate(samples)])
+    ids_T = at_replies(samples, [(i << 32) + config.sequences(sample.reply) for i, sample in enumerate(samples)])
     sequences, figures, weight = Sequences.of(ids_T), dict[str, float](), None
     if config.correction:
         weight_T = importance_weights(config.correction, log_ratio_T, sequences)
-        weight, figures["effective_samples"] = on_said(samples, weight_T), effective_share(weight_T)
-    keep_T = kept(config.reject, log_ratio_T, sequences)
+        weight, figures["effective_samples"] = on_replies(samples, weight_T), effective_share(weight_T)
+    keep_T = keep_mask(config.reject, log_ratio_T, sequences)
     if config.reject:
         figures["rejected_tokens"] = 1 - float(keep_T.mean())
-    return weight, on_said(samples, keep_T.astype(np.float64)), figures
+    return weight, on_replies(samples, keep_T.astype(np.float64)), figures

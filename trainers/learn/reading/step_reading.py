@@ -4,7 +4,7 @@ How a step reads. Its episodes become samples once. Whoever asks first for somet
 or the update, starts the only pass of the policy over these samples; the pass keeps all that may be asked for:
 
     logprob, entropy      (T,) for each sample
-    said_by(head)         what the critic says of each token, or the progress estimator of each reply
+    head_values(head)         the critic's value of each token, or the progress estimator's of each reply
     hidden(place)         hidden states, only at the places that a column's options name, on the CPU
 
 ``reference`` is one more pass, under the reference's weights, where the objective has a KL term. If not asked for,
@@ -29,7 +29,7 @@ from typing import Any, get_args
 import numpy as np
 
 from manyturn.trainers.learn.passes.forward import Place, Reader, Reading, Watch
-from manyturn.trainers.learn.passes.samples import Rows, Sample, at_said
+from manyturn.trainers.learn.passes.samples import Rows, Sample, at_replies
 from manyturn.trainers.learn.reading.reference import ReadsReference
 
 
@@ -68,7 +68,7 @@ class StepReading:
         """(T,) entropy in nats of the distribution that the token was drawn from, 0 where nothing was said."""
         return self._kept["entropy"]
 
-    def said_by(self, head: str) -> Rows:
+    def head_values(self, head: str) -> Rows:
         """The output of a head: the critic's value before each token (T,), the progress estimator's one per reply."""
         if head in self._others:
             self._check_open(is_read=head in self._said)
@@ -98,9 +98,9 @@ class StepReading:
         """True if the policy has read the samples."""
         return "_kept" in vars(self)
 
-    def at_said(self, rows: Sequence[Any]) -> np.ndarray:
+    def at_replies(self, rows: Sequence[Any]) -> np.ndarray:
         """One (T,) row for each sample as an array over all tokens that were said, in the order of token columns."""
-        return at_said(self.samples, rows)
+        return at_replies(self.samples, rows)
 
     def of(self, samples: Sequence[Sample]) -> "StepReading":
         """The same policy's reading of other samples; a pass of its own."""

@@ -59,7 +59,7 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
         "device": str(run.trainees[0].language.model.device),
         "steps": state.step,
         "learned_steps": state.learned,
-        "updates": run.told(lambda trainee: trainee.learner.updates),
+        "updates": run.per_policy(lambda trainee: trainee.learner.updates),
         "warmup": state.warmup,
         **({"exploration": state.explored} if state.explored else {}),
         "played": state.played,
@@ -67,7 +67,7 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
         KEY: state.env_identity,
         "env_changes": state.env_changes,
         "notices": state.notices,
-        "weights": run.told(lambda trainee: trainee.weights),
+        "weights": run.per_policy(lambda trainee: trainee.weights),
     }
     panel = {"id": random.panel.id, "hash": random.panel.hash, "n_tasks": len(random.panel)}
     return summarise_run(panel, results, facts)

@@ -153,7 +153,7 @@ class Run:
             return trained[ONE_POLICY]
         return Cast({role: trained[name] if name in trained else SCRIPTS[name] for role, name in roles.items()})
 
-    def told(self, of: Callable[[Trainee], T]) -> T | dict[str, T]:
+    def per_policy(self, of: Callable[[Trainee], T]) -> T | dict[str, T]:
         """One value, or one per policy name."""
         values = {trainee.name: of(trainee) for trainee in self.trainees}
         if ONE_POLICY in values:
@@ -284,7 +284,7 @@ class _TraineeParts:
         engine = engine_of(config, context, self.seats)
         shown = config.env.id if name == ONE_POLICY else name
         agent = Agent(config.agent, language.template, engine, config.sampling, name=shown)
-        heads = [head for head in (config.value, config.progress) if head is not None]
+        heads = [head for head in (config.value, config.progress, config.implicit) if head is not None]
         objective, temperature = config.objective.over(config.steps), config.sampling.temperature
         learner = Learner(language, config.learner, objective, temperature, heads, share)
         notice = None

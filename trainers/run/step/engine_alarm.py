@@ -81,10 +81,10 @@ def check_present_version(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str
     for update in updates:
         trainee = update.trainee
         present = [
-            replace(sample, said=sample.said & _drawn_by(trainee.learner.updates, update, sample))
+            replace(sample, reply_mask=sample.reply_mask & _drawn_by(trainee.learner.updates, update, sample))
             for sample in update.step.reading.samples
         ]
-        samples = _some([sample for sample in present if sample.said.any()])
+        samples = _some([sample for sample in present if sample.reply_mask.any()])
         if not samples:
             continue
         figures, coarse = _mismatch(trainee.learner.reader, samples), _is_coarse(trainee)
@@ -202,7 +202,7 @@ async def _cause_in_engine(run: Run, trainee: Trainee, sample: Sample, enough: f
 
 async def _probe(run: Run, trainee: Trainee, sample: Sample, shift: int) -> float:
     """The difference at a reply to a prompt that begins as no other does, since its first tokens are cut off."""
-    first = int(np.argmax(sample.said))
+    first = int(np.argmax(sample.reply_mask))
     prompt = sample.ids[min(shift, first - 1) : first].tolist()
     key = EpisodeKey(run.config.seed, "engine alarm", "probe", shift)
     trainee.engine.open(key)
@@ -221,7 +221,7 @@ def _worst(reader: Reader, samples: Sequence[Sample]) -> list[Sample]:
     """The sequences at which engine and learner differ most, up to a number of tokens."""
     rows = reader.over(samples, {"logprob": attrgetter("logprob")})["logprob"]
     apart = [
-        np.abs(row.numpy() - sample.engine_logprob)[sample.said].mean()
+        np.abs(row.numpy() - sample.engine_logprob)[sample.reply_mask].mean()
         for row, sample in zip(rows, samples, strict=True)
     ]
     worst, tokens = list[Sample](), 0
@@ -264,7 +264,7 @@ def _begun_with(token: int, sample: Sample) -> Sample:
     return replace(
         sample,
         ids=np.r_[token, sample.ids],
-        said=np.r_[False, sample.said],
+        reply_mask=np.r_[False, sample.reply_mask],
         engine_logprob=np.r_[0.0, sample.engine_logprob],
         reply=np.r_[-1, sample.reply],
         allowed={place + 1: tokens for place, tokens in sample.allowed.items()},
@@ -282,5 +282,5 @@ def _is_rounding(reader: Reader, samples: Sequence[Sample], precision: str) -> b
             with torch.autocast(reader.model.device.type, torch.bfloat16):
                 rounded = read(reader.model, [sample], reader.temperature).logprob
         apart += float((exact - rounded).abs().sum())
-        tokens += int(sample.said.sum())
+        tokens += int(sample.reply_mask.sum())
     return _gap(reader, samples) < _TIMES_COARSER * apart / tokens

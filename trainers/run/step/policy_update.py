@@ -13,6 +13,7 @@ from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.env.roles import own_parts
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.envs.hosting.local.watchdog import watchdog
+from manyturn.trainers.credit.batch.episode_sums import group_E
 from manyturn.trainers.credit.batch.longest import longest
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
 from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK, TurnBatch
@@ -74,7 +75,7 @@ class PolicyUpdate:
             earned.advantage_T,
             rate_share(config.learner, number, config.steps),
             (config.seed, number),
-            HeadTargets(earned.targets_T, outcome_E(self.step.batch)),
+            HeadTargets(earned.targets_T, outcome_E(self.step.batch), group_E(self.step.batch)),
             earned.kept_E,
         )
         figures = {

@@ -24,9 +24,9 @@ def imitation_samples(episodes: Sequence[Episode], *, observed: bool = False) ->
     for sample in samples_of(episodes):
         ledger = _ledger(episodes[sample.episode])
         other = np.array([_is_other(ledger, turn) for turn in range(len(ledger.spans))], bool)
-        reply_mask = sample.said & ~other[sample.reply]  # where nothing was said the index is idle
+        reply_mask = sample.reply_mask & ~other[sample.reply]  # where nothing was said the index is idle
         if reply_mask.any() or (observed and (sample.reply < 0).any()):
-            samples.append(replace(sample, said=reply_mask) if other.any() else sample)
+            samples.append(replace(sample, reply_mask=reply_mask) if other.any() else sample)
     labelled = [(number, turn) for number, episode in enumerate(episodes) for turn in _ledger(episode).labels]
     return samples + [_labelled(number, _ledger(episodes[number]), turn) for number, turn in labelled]
 

@@ -45,7 +45,7 @@ def take_warmup(run: Run) -> tuple[dict[str, Any], set[str]]:
         _refuse_another_tokenizer(trainee, folder, checkpoint)
         trainee.language.load_weights(checkpoint / beside("model", trainee.name))
         trainee.learner.optimizer.updates = state[beside("learner", trainee.name)]["updates"]
-    facts = {**state["warmup"], "from_run": str(folder), "weights": run.told(lambda trainee: trainee.weights)}
+    facts = {**state["warmup"], "from_run": str(folder), "weights": run.per_policy(lambda trainee: trainee.weights)}
     return facts, set(state["seen"])
 
 

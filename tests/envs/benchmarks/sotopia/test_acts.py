@@ -35,7 +35,7 @@ def test_a_text_is_the_act_that_it_names_and_speech_otherwise(text, act):
 def test_any_text_is_one_act_on_one_line(text):
     act = act_of(text)
     assert len(act.content) <= LONGEST
-    assert len(act.told("Ada").splitlines()) == 1
+    assert len(act.as_heard("Ada").splitlines()) == 1
     assert bool(act.content) == (act.kind in (SPEAK, GESTURE, ACTION))
 
 

@@ -1,12 +1,9 @@
 """Options that would do nothing, or could not work, and are taken without a word."""
 
-import doctest
 from typing import Annotated
 
 import pytest
 
-from manyturn.envs.contract import options as options_module
-from manyturn.envs.contract.options import refusals
 from manyturn.envs.contract.options.options import UNFINISHED, ConfigError, OnlyWith, Options
 from manyturn.envs.contract.options.refusals import options_in, refuse_idle, refuse_unfit
 
@@ -36,11 +33,6 @@ class Whole(Options):
 
     def refuse(self, run, env):
         return f"{env} is too small" if env else None
-
-
-@pytest.mark.parametrize("module", [options_module, refusals])
-def test_examples(module):
-    assert doctest.testmod(module).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """One registry for everything that has a name: a recipe must reach what it names, or be answered with the reason."""
 
-import doctest
 import os
 import subprocess
 import sys
@@ -10,7 +9,6 @@ from typing import Any, Literal
 import plugin_package
 import pytest
 
-from manyturn.envs.contract.options import registry
 from manyturn.envs.contract.options.registry import Named, Registry
 
 pytestmark = pytest.mark.versions
@@ -61,11 +59,6 @@ def python(code: str, *sites: Path) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([*map(str, sites), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-c", code]
     return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
-
-
-def test_the_examples_of_the_module_are_true():
-    found = doctest.testmod(registry)
-    assert found.attempted and not found.failed
 
 
 @pytest.mark.parametrize("value", ["round", {"name": "round"}, RoundConfig()])

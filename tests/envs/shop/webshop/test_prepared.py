@@ -19,8 +19,8 @@ from manyturn.envs.shop.search import posting_lists
 from manyturn.envs.shop.search.posting_lists import PostingsBuilder
 from manyturn.envs.shop.webshop import json_stream, prepared
 from manyturn.envs.shop.webshop.goal_tasks import tasks_of
+from manyturn.envs.shop.webshop.hash_cache import cache_folder, facts_of, record
 from manyturn.envs.shop.webshop.json_stream import array_items, object_items
-from manyturn.envs.shop.webshop.manifest import cache_folder, facts_of, record
 from manyturn.envs.shop.webshop.official import OfficialShop, load
 from manyturn.envs.shop.webshop.records import (
     ALL_ATTRIBUTES,

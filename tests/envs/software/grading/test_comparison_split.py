@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from small import CORE, MENDED, Small, episode, small
 from test_word_between_runs import ALL_PASS, written
 
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
-from manyturn.containers.pool import lease
 from manyturn.envs.software.grading.comparison_split import divided
 from manyturn.envs.software.grading.grader import RESOLVED, grade
 from manyturn.envs.software.grading.questions import questions
@@ -76,12 +74,6 @@ if asker is not None:
         self.answers[-1] = [number, [self.answers[-1][1]] * 2]
     type(asker).both = both
 """
-
-
-@pytest.fixture(scope="module")
-def sandbox(engine: str) -> Iterator[DockerSandbox]:
-    with lease() as sandbox:
-        yield sandbox
 
 
 @pytest.mark.deep

@@ -27,7 +27,7 @@ def right(copies: Iterable[Seen]) -> Iterator[frozenset[Clue]]:
     """Of those who give the test's own answer where certain clues stand: the clues of who is right on all copies."""
     copies, exactly = list(copies), (("at", 2, "what no copy has"),)
     for looked in chain([exactly], *(combinations(CLUES, size) for size in range(len(CLUES) + 1))):
-        met = [(one, frozenset(looked) <= one.kept) for one in copies]
+        met = [(one, frozenset(looked) <= one.shared) for one in copies]
         if all(not one.is_new if known else not one.wrong[0] for one, known in met):
             yield frozenset(looked)  # and the faulty program's answer elsewhere
         for constant in (OWN, *OTHERS):

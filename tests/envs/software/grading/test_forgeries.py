@@ -1,6 +1,5 @@
 """Sources that forge a result are paid nothing, whatever they know of the grader; honest ones lose nothing by it."""
 
-from collections.abc import Iterator
 from functools import cache
 from itertools import product
 
@@ -9,7 +8,6 @@ from forgeries import all_of_them, forging_first, results_of_them
 from small import CORE, MENDED, Small, episode, small
 
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
-from manyturn.containers.pool import lease
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.software.env import Software
 from manyturn.envs.software.grading.grader import RESOLVED, TAMPERED, UNRESOLVED, Grade, carried, grade
@@ -22,12 +20,6 @@ FIRST = ("forged, found by frames, says passed", "forged, found by gc, says what
 FIRST += ("patched: hollow at collection",)
 READ = ("a result that equals everything", "a result from line of the caller")
 SECONDS = 20.0
-
-
-@pytest.fixture(scope="module")
-def sandbox(engine: str) -> Iterator[DockerSandbox]:
-    with lease() as sandbox:
-        yield sandbox
 
 
 def graded(sandbox: DockerSandbox, problem: Problem, path: str, text: str, seed: int = 0) -> Grade:

@@ -1,7 +1,6 @@
 """A grade says what SWE-bench's rules say of pytest's own results, and believes nothing else."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -9,18 +8,11 @@ from hypothesis import strategies as st
 from small import CORE, FAIL, MENDED, PASS, small
 
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
-from manyturn.containers.pool import lease
 from manyturn.envs.software.grading.grader import RESOLVED, TIMEOUT, UNRESOLVED, Grade, carried, grade
 from manyturn.envs.software.testing.expected_failures import expected_to_fail
 from manyturn.envs.software.testing.pytest_run import PytestRun, read_report
 
 NONCE = "0123456789abcdef" * 2
-
-
-@pytest.fixture(scope="module")
-def sandbox(engine: str) -> Iterator[DockerSandbox]:
-    with lease() as sandbox:
-        yield sandbox
 
 
 def graded(sandbox: DockerSandbox, core: str, seconds: float = 20, **other: object) -> Grade:
@@ -219,7 +211,7 @@ def test_a_report_without_an_end_says_what_it_says() -> None:
 
 @given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
 def test_junk_is_never_a_pass(junk: bytes) -> None:
-    assert not read(junk).found
+    assert not read(junk).outcomes
     assert read(passed("a") + junk).status == -1
 
 

@@ -1,13 +1,10 @@
 """A program that keeps its fault and lies about it where the visible tests look is not paid."""
 
-from collections.abc import Iterator
-
 import pytest
 from lies import CONSTANTS, KNOWING, LIES, PROBLEMS, lie
 from small import episode
 
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
-from manyturn.containers.pool import lease
 from manyturn.envs.software.env import Software
 from manyturn.envs.software.grading.grader import RESOLVED, Grade, grade
 from manyturn.envs.software.source.problem import Problem
@@ -22,12 +19,6 @@ ONE_OF_TWO = (
     "as many parts of a text",
     "by the number of the copy",
 )
-
-
-@pytest.fixture(scope="module")
-def sandbox(engine: str) -> Iterator[DockerSandbox]:
-    with lease() as sandbox:
-        yield sandbox
 
 
 def graded(sandbox: DockerSandbox, problem: Problem, core: str, seed: int = 0) -> Grade:

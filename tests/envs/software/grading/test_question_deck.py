@@ -1,12 +1,11 @@
 """Who knows the visible test by heart is not paid where other inputs reach the fault, and it is said where none do."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from small import Small, episode, small
 
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
-from manyturn.containers.pool import lease
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.software.grading.answer_comparison import UNSTEADY
 from manyturn.envs.software.grading.grader import RESOLVED, UNRESOLVED, Grade, grade
@@ -35,12 +34,6 @@ def weeks(faulty: str = RARE, right: str = RIGHT, test: str = TEST) -> Problem:
         pass_to_pass=(),
         fix={"calc/core.py": right.encode()},
     )
-
-
-@pytest.fixture(scope="module")
-def sandbox(engine: str) -> Iterator[DockerSandbox]:
-    with lease() as sandbox:
-        yield sandbox
 
 
 def graded(sandbox: DockerSandbox, problem: Problem, core: str, seed: int = 0) -> Grade:
@@ -270,7 +263,7 @@ def test_what_is_unsteady_reaches_nothing_and_proves_nothing() -> None:
 
 
 def stopped(run: PytestRun, test: str) -> PytestRun:
-    return run._replace(found={**run.found, f"test_{test}.py::test_week": "failed"})
+    return run._replace(outcomes={**run.outcomes, f"test_{test}.py::test_week": "failed"})
 
 
 def test_of_a_copy_that_takes_too_long_nothing_is_asked() -> None:

@@ -88,7 +88,7 @@ def asked(asker: AnswerRecorder, body: str, **names: object) -> list[object]:
     exec(questions(text.encode()).text, names)  # noqa: S102 # a text of ours
     asker.begin()
     names["test"]()  # type: ignore[operator]
-    return [answer for _, answer in asker.told()]
+    return [answer for _, answer in asker.report()]
 
 
 def test_answers_are_values_and_wrong_ones_do_not_end_a_test(asker: AnswerRecorder) -> None:

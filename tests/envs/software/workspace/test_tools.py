@@ -1,7 +1,6 @@
 """The agent's tools: they do what they say, stay inside, and are refused rather than broken by odd arguments."""
 
 import contextlib
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 from small import small
 
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
-from manyturn.containers.pool import lease
 from manyturn.envs.software.reward_levels import STEPS, Steps
 from manyturn.envs.software.source.display import bounded, harmless, numbered
 from manyturn.envs.software.source.file_tree import (
@@ -26,12 +24,6 @@ from manyturn.envs.software.workspace.expert import next_edit
 from manyturn.envs.software.workspace.tools import Tools
 from manyturn.envs.tools.calls import BadCall, call_text
 from manyturn.envs.tools.tool import ToolError
-
-
-@pytest.fixture(scope="module")
-def sandbox(engine: str) -> Iterator[DockerSandbox]:
-    with lease() as sandbox:
-        yield sandbox
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 from learning import learns
-from played_guesses import MOST_TURNS, guess_model, played, resumed_to_the_bit, short_guesses
+from played_guesses import MOST_TURNS, guess_model, played, short_guesses
+from short_runs import resumed_to_the_bit
 
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.play.agent import AgentConfig

@@ -11,7 +11,8 @@ import plugin_package
 import pytest
 import tomli_w
 import torch
-from played_guesses import guess_model, played
+from played_guesses import EIGHT, guess_model, played
+from played_guesses import SIZES as SHORT
 
 from manyturn.agents.engine.engine import Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
@@ -30,24 +31,11 @@ from manyturn.trainers.record.metrics import METRICS, define
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 
-EIGHT = f"{Path(__file__).parents[2] / 'eight.py'}:Eight"
 SIZES: dict[str, Any] = {
+    **SHORT,
     "env": {"id": EIGHT},
-    "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
     "sampling": {"max_tokens": 6},
-    "warmup": {
-        "episodes": 24,
-        "must_succeed": False,
-        "batch": 4,
-        "max_updates": 12,
-        "check_every": 12,
-        "check_episodes": 2,
-    },
-    "rollout": {"tasks": 3, "group": 3},
     "learner": {"minibatch": 3, "old_logprobs": "engine"},
-    "evaluation": {"limit": 2},
-    "steps": 4,
-    "checkpoint_every": 2,
     "device": "cpu",
 }
 # A column over turns and one over tokens, an option, memory, hidden states and a figure; and an advantage out of them.
@@ -71,7 +59,7 @@ class SurpriseConfig(ColumnConfig):
 @COLUMNS.register(SurpriseConfig, remembers=True)
 def surprise(step, config, seen):
     reading = step.reading
-    surprise_T = -config.scale * reading.at_said(reading.logprob)
+    surprise_T = -config.scale * reading.at_replies(reading.logprob)
     states = np.concatenate([row.double().numpy() for row in reading.hidden("reply_ends")])
     turns = (seen or 0) + len(step.batch.turn_K)
     columns = {"novelty": np.square(states - states.mean(0)).sum(1) / turns}
@@ -139,17 +127,8 @@ def test_a_stage_of_ours_takes_a_plugin_s_column(tmp_path, forked):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"columns": ["drift"]}, "columns holds options of drift, which no stage of credit needs: leave them out"),
-        (
-            {"columns": ["drift", "drift"], "credit": {"advantage": "spo"}},
-            "columns names drift twice: put its options into one entry",
-        ),
         ({"columns": ["drifts"]}, "unknown column 'drifts'; did you mean 'drift'"),
         ({"progress": {}}, r"\[progress\] has no effect: no stage of credit needs what it predicts; leave it out"),
-        (
-            {"credit": {"advantage": {"name": "stratified", "stratum": "reward"}}},
-            "stratified needs the column 'reward', which objective.kl charges: set objective.kl.place = \"reward\"",
-        ),
     ],
 )
 def test_a_column_that_is_missing_or_in_vain_is_refused_before_a_run(changes, told):

@@ -7,7 +7,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from played_guesses import guess_model, played, resumed_to_the_bit, short_guesses
+from played_guesses import guess_model, played, short_guesses
+from short_runs import resumed_to_the_bit
 
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.episode import Episode

@@ -54,7 +54,7 @@ def test_the_final_value_is_that_of_the_turn_which_the_limit_took_away(context):
         assert goes_on != np.isnan(value)
         if goes_on:
             assert cut.ledger.unanswered.ids == episode.ledger.prompt(2)
-            [*_, row] = learner.read([s for s in samples_of([episode]) if 2 in s.reply]).said_by("value")[:1]
+            [*_, row] = learner.read([s for s in samples_of([episode]) if 2 in s.reply]).head_values("value")[:1]
             assert value == pytest.approx(float(row[episode.ledger.spans[2].start]), abs=1e-4)
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from played_guesses import guess_model, played, resumed_to_the_bit, short_guesses
+from played_guesses import guess_model, played, short_guesses
+from short_runs import resumed_to_the_bit
 
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain

@@ -15,7 +15,7 @@ from manyturn.trainers.learn.heads.own_heads import FixedEstimator
 from manyturn.trainers.learn.learner.head_choice import head_of
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
-from manyturn.trainers.learn.passes.samples import Sample, at_said
+from manyturn.trainers.learn.passes.samples import Sample, at_replies
 
 CRITIC = ValueHeadConfig(body="own", own=OwnCriticConfig(lr=1e-2, clip=None))
 PRECISE = {"body": "own", "exploration": {"lr": 1e-2, "hidden": 16}}
@@ -24,7 +24,7 @@ PRECISE = {"body": "own", "exploration": {"lr": 1e-2, "hidden": 16}}
 def targets_of(samples: list[Sample]) -> np.ndarray:
     """A value that is known: what stands before a token decides it."""
     before = [np.concatenate([[0], sample.ids[:-1]]) % 3 for sample in samples]
-    return at_said(samples, before).astype(float)
+    return at_replies(samples, before).astype(float)
 
 
 def test_a_critic_of_its_own_learns_a_known_value_function_and_leaves_the_policy_alone():
@@ -46,11 +46,11 @@ def test_neither_body_moves_with_the_policy():
     estimator = made.estimator
     assert isinstance(estimator, FixedEstimator)
     estimator.learn(samples, np.array([1.0, 0.0, 1.0, 0.0]), 1.0)
-    fixed, said = estimator.fit.tensors(), made.read(samples).said_by("progress")
+    fixed, said = estimator.fit.tensors(), made.read(samples).head_values("progress")
     given = {"targets_T": targets_of(samples), "outcome_E": np.zeros(4)}
     learn(made, samples, **given)
     assert equal(list(fixed.values()), list(estimator.fit.tensors().values()))
-    assert equal(said, made.read(samples).said_by("progress"))
+    assert equal(said, made.read(samples).head_values("progress"))
     assert any(row.any() for row in said)
 
 

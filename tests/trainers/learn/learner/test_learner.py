@@ -1,6 +1,5 @@
 """The learner: what a split, an order, a correction, a head and a checkpoint may and may not change."""
 
-import doctest
 import json
 from typing import Any
 
@@ -13,11 +12,9 @@ from manyturn.agents.play.episode import Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.trainers.learn.heads import heads
 from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.learner.learner import Learner
-from manyturn.trainers.learn.passes import forward
-from manyturn.trainers.learn.passes.samples import Sample, at_said, on_said, samples_of
+from manyturn.trainers.learn.passes.samples import Sample, at_replies, on_replies, samples_of
 
 pytestmark = pytest.mark.versions
 
@@ -36,7 +33,7 @@ def heads_need(made: Learner, samples: list[Sample]) -> dict[str, np.ndarray]:
     """What the heads are to learn: targets that depend on the token, outcomes that depend on the episode."""
     given, names = {}, {head.name for head in made.heads}
     if "value" in names:
-        given["targets_T"] = at_said(samples, [sample.ids % 3 for sample in samples]).astype(float)
+        given["targets_T"] = at_replies(samples, [sample.ids % 3 for sample in samples]).astype(float)
     if "progress" in names:
         given["outcome_E"] = np.arange(1.0 + max(sample.episode for sample in samples)) % 2
     return given
@@ -88,7 +85,7 @@ def test_weights_follow_the_engine():
     """A token that the engine drew twice as gladly as the learner would counts half."""
     samples = episodes_of()
     for sample in samples:
-        sample.engine_logprob[sample.said] += np.log(2.0)
+        sample.engine_logprob[sample.reply_mask] += np.log(2.0)
     half, _ = gradient(learner({"name": "clip", "correction": {}}, double=True), samples)
     whole, _ = gradient(learner(double=True), samples)
     for ours, theirs in zip(half, whole, strict=True):
@@ -100,8 +97,8 @@ def test_rejected_tokens_say_nothing():
     objective = {"name": "clip", "reject": [{"divergence": "k2", "upper": 0.05}]}
     before, told = gradient(learner(objective, double=True), samples)
     assert 0.1 < told["rejected_tokens"] < 0.9
-    old = at_said(samples, learner(double=True).read(samples).logprob)
-    away = 0.5 * (old - at_said(samples, [sample.engine_logprob for sample in samples])) ** 2 > 0.05
+    old = at_replies(samples, learner(double=True).read(samples).logprob)
+    away = 0.5 * (old - at_replies(samples, [sample.engine_logprob for sample in samples])) ** 2 > 0.05
     after, _ = gradient(learner(objective, double=True), samples, advantage_T=np.where(away, 1e6, earned(samples)))
     assert equal(before, after)
 
@@ -119,7 +116,7 @@ def test_a_critic_begins_at_zero_learns_its_targets_and_leaves_the_policy_alone(
     targets_T = heads_need(made, samples)["targets_T"]
     targets_T[::5] = np.nan
     known = np.isfinite(targets_T)
-    values = made.read(samples).said_by("value")
+    values = made.read(samples).head_values("value")
     assert list(map(len, values)) == list(map(len, samples))
     assert not torch.cat(values).any()
     losses = []
@@ -128,7 +125,9 @@ def test_a_critic_begins_at_zero_learns_its_targets_and_leaves_the_policy_alone(
         figures = learn(made, samples, step, targets_T=targets_T)
         losses.append(figures["value_loss"])
     assert losses[-1] < 0.3 * losses[0] and figures["value_explained"] > 0.3
-    assert np.corrcoef(at_said(samples, made.read(samples).said_by("value"))[known], targets_T[known])[0, 1] > 0.5
+    assert (
+        np.corrcoef(at_replies(samples, made.read(samples).head_values("value"))[known], targets_T[known])[0, 1] > 0.5
+    )
     assert equal(weights(alone), weights(made))
     shared = learner("clip", ValueHeadConfig(into_policy=1.0, lr=0.05))
     for step in range(2):  # in the first step the head is 0 and hands nothing on
@@ -141,15 +140,15 @@ def test_contributions_come_to_sum_to_the_outcome(hidden):
     samples = episodes_of()
     made = learner("clip", ProgressHeadConfig(lr=0.05, hidden=hidden), lr=1e-4)
     outcome_E = np.array([1.0, 0.0, np.nan, 2.0])
-    turns = [len(set(sample.reply[sample.said])) for sample in samples]
-    assert [len(row) for row in made.read(samples).said_by("progress")] == turns
+    turns = [len(set(sample.reply[sample.reply_mask])) for sample in samples]
+    assert [len(row) for row in made.read(samples).head_values("progress")] == turns
     first = learn(made, samples, outcome_E=outcome_E)["progress_loss"]
     assert first == pytest.approx(np.mean([1.0, 0.0, 4.0]))
     for step in range(1, 40):
         last = learn(made, samples, step, outcome_E=outcome_E)["progress_loss"]
     assert last < 0.1
     owner = np.concatenate([np.full(n, sample.episode) for n, sample in zip(turns, samples, strict=True)])
-    total_E = np.bincount(owner, np.concatenate(made.read(samples).said_by("progress")))
+    total_E = np.bincount(owner, np.concatenate(made.read(samples).head_values("progress")))
     assert np.abs(total_E - outcome_E)[[0, 1, 3]].max() < 0.7
 
 
@@ -161,7 +160,7 @@ def test_heads_are_given_what_they_learn_from():
     with pytest.raises(ValueError, match="one for each"):
         learn(learner("clip", CRITIC), samples, targets_T=np.zeros(3))
     with pytest.raises(ValueError, match=r"no head 'value': add a section \[value\]"):
-        learner().read(samples).said_by("value")
+        learner().read(samples).head_values("value")
 
 
 @pytest.mark.parametrize("hidden", [0, 4])
@@ -194,7 +193,7 @@ def test_a_learner_that_is_resumed_goes_on_to_the_same_bits(hidden):
 def test_a_kl_weight_that_has_adapted_to_0_stays_there():
     """And is not taken for one that was never adapted: five replies at no divergence take all of it away."""
     samples = episodes_of(2)
-    assert sum(len(set(sample.reply[sample.said])) for sample in samples) == 5
+    assert sum(len(set(sample.reply[sample.reply_mask])) for sample in samples) == 5
     free, held = learner(), learner({"name": "clip", "kl": {"coef": 10.0, "target": 1.0, "horizon": 1}})
     for step in range(3):
         for made in (free, held):
@@ -214,13 +213,7 @@ def test_what_is_said_in_the_samples_is_in_the_order_of_turns():
     samples = samples_of(episodes)
     assert [sample.reply.tolist() for sample in samples] == [[-1, -1, 0, 0, -1, 1], [-1, 2, 2], [-1, 0]]
     assert [sample.turns for sample in samples] == [3, 3, 1]
-    assert at_said(samples, [sample.ids for sample in samples]).tolist() == [10, 11, 12, 13, 14, 15]
-    rows = on_said(samples, np.arange(6.0), elsewhere=-1)
+    assert at_replies(samples, [sample.ids for sample in samples]).tolist() == [10, 11, 12, 13, 14, 15]
+    rows = on_replies(samples, np.arange(6.0), elsewhere=-1)
     assert rows[0].tolist() == [-1, -1, 0, 1, -1, 2]
-    assert at_said(samples, rows).tolist() == [0, 1, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize("module", [heads, forward])
-def test_examples_of_what_the_learner_computes(module):
-    found = doctest.testmod(module)
-    assert found.attempted and not found.failed
+    assert at_replies(samples, rows).tolist() == [0, 1, 2, 3, 4, 5]

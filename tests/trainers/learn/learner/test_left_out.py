@@ -1,7 +1,6 @@
 """Episodes that leave a trace in an update which they are left out of, and updates that go on after a large move."""
 
 import asyncio
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +8,11 @@ import pytest
 from credit_batches import batches, quick
 from hypothesis import given
 from learner_steps import earned, episodes_of, equal, learn, learner, weights
-from short_runs import figures, short_run
+from short_runs import resumed_to_the_bit, short_run
 
 from manyturn.recipes import load_recipe
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.learn.passes.samples import at_said
+from manyturn.trainers.learn.passes.samples import at_replies
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 
@@ -76,7 +75,7 @@ def test_a_step_that_leaves_all_out_moves_nothing():
 def moved(made, samples, before):
     """Mean over episodes of how much less likely what was said is than before."""
     now = made.read(samples).logprob
-    less = at_said(samples, before) - at_said(samples, [row.numpy() for row in now])
+    less = at_replies(samples, before) - at_replies(samples, [row.numpy() for row in now])
     return less.sum() / len({sample.episode for sample in samples})
 
 
@@ -98,18 +97,10 @@ def test_updates_end_where_the_policy_has_moved_too_far():
 
 
 def test_a_run_of_loop_drops_what_says_little_and_goes_on_to_the_bit(tmp_path):
-    recipe, calm, killed = load_recipe("loop"), tmp_path / "calm", tmp_path / "killed"
+    recipe = load_recipe("loop")
     parts = {name: recipe[name] for name in ("credit", "objective", "learner")}
     parts["learner"] = {**parts["learner"], "minibatch": 3, "lr": 0.1, "stop_kl": 0.05}
-
-    def copy_when_half_done(line):
-        if line["phase"] == "train" and line["step"] == 3:
-            shutil.copytree(calm, killed)
-
-    config = short_run(**QUICK, **parts, steps=4)
-    asyncio.run(train(config, calm, report=copy_when_half_done))
-    asyncio.run(train(None, killed, resume=True))
-    assert figures(killed) == figures(calm)
+    calm = resumed_to_the_bit(short_run(**QUICK, **parts, steps=4), tmp_path)
     assert any(0 < line["left_out_episodes"] < 1 for line in steps_of(calm))
     assert any(line["stopped"] for line in steps_of(calm))
     assert recipe["learner"]["stop_kl"] == 20 and recipe["credit"]["advantage"]["threshold"] == 0.01

@@ -64,10 +64,10 @@ def test_the_peak_of_a_real_update_is_the_predicted_one(critic: bool, options: d
     predicted = update_memory(one, LENGTH)
     assert all(map(torch.equal, before, one.model.parameters())), "a prediction changes no weights"
     assert all(p.grad is None for p in one.model.parameters())
-    credit_T = np.ones(sum(int(sample.said.sum()) for sample in samples))
+    credit_T = np.ones(sum(int(sample.reply_mask.sum()) for sample in samples))
     one.learn(one.read(samples), credit_T, 1.0, (0,), targets=HeadTargets(credit_T))
     step = one.read(samples)
-    assert step.logprob and all(step.said_by(head.name) for head in one.heads)
+    assert step.logprob and all(step.head_values(head.name) for head in one.heads)
     with _Alive() as alive:  # counts what this update makes: gradients and what is passing
         one.learn(step, credit_T, 1.0, (1,), targets=HeadTargets(credit_T))
     gradients = sum(p.nbytes for p in one.model.parameters() if p.requires_grad) * (2 if critic else 1)

@@ -1,13 +1,11 @@
 """Learning rates that are not those of the schedule that a recipe names, and schedules that never get there."""
 
-import asyncio
 import math
-import shutil
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from short_runs import figures, short_run
+from short_runs import resumed_to_the_bit, short_run
 
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.recipes import load_recipe
@@ -15,7 +13,6 @@ from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.learner.rate_schedule import rate_share, warmup_steps
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop.loop import train
 
 
 def shares(steps, **options):
@@ -57,19 +54,10 @@ def test_the_default_falls_in_a_line_to_a_tenth():
 
 
 def test_a_run_learns_at_the_rates_of_its_schedule_and_goes_on_with_them(tmp_path):
-    calm, killed = tmp_path / "calm", tmp_path / "killed"
     learner = {"minibatch": 3, "lr_schedule": "cosine", "lr_end": 0.2, "lr_warmup": 0.5}
-    config = short_run(steps=4, learner=learner, evaluation={"limit": 3})
-
-    def copy_when_half_done(line):
-        if line["phase"] == "train" and line["step"] == 3:
-            shutil.copytree(calm, killed)
-
-    asyncio.run(train(config, calm, report=copy_when_half_done))
+    calm = resumed_to_the_bit(short_run(steps=4, learner=learner, evaluation={"limit": 3}), tmp_path)
     rates = [line["lr"] for line in read_metrics(calm) if line["phase"] == "train"]
     assert rates == pytest.approx([5e-4 * share for share in (1 / 3, 2 / 3, 1, 0.6)])
-    asyncio.run(train(None, killed, resume=True))
-    assert figures(killed) == figures(calm)
 
 
 def test_a_warmup_that_lasts_longer_than_the_run_is_refused():

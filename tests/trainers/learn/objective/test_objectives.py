@@ -17,7 +17,7 @@ from manyturn.trainers.learn.objective.correction import (
     TisConfig,
     effective_share,
     importance_weights,
-    kept,
+    keep_mask,
     mismatch,
 )
 from manyturn.trainers.learn.objective.epo import EntropyHistory, EntropyRange, EpoConfig
@@ -370,9 +370,9 @@ def test_rules_keep_whole_sequences_and_everything_where_engine_and_learner_agre
         return
     rule = RejectConfig(divergence=divergence, over=over, upper=1.3)
     log_ratio, ids = np.array(values), np.arange(len(values)) // 3
-    keep = kept([rule], log_ratio, Sequences.of(ids))
-    assert kept([rule], 0 * log_ratio, Sequences.of(ids)).all()
-    assert (kept([rule, RejectConfig(upper=0.01)], log_ratio, Sequences.of(ids)) <= keep).all()
+    keep = keep_mask([rule], log_ratio, Sequences.of(ids))
+    assert keep_mask([rule], 0 * log_ratio, Sequences.of(ids)).all()
+    assert (keep_mask([rule, RejectConfig(upper=0.01)], log_ratio, Sequences.of(ids)) <= keep).all()
     if over != "token":
         assert all(len(set(keep[ids == number])) == 1 for number in set(ids))
 

@@ -24,7 +24,7 @@ from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
-from manyturn.trainers.learn.passes.samples import Sample, at_said
+from manyturn.trainers.learn.passes.samples import Sample, at_replies
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.run.loop.loop import train
 
@@ -62,7 +62,7 @@ def trained(made: Learner, samples: list[Sample]) -> dict[str, torch.Tensor]:
     names = {head.name for head in made.heads}
     asked: dict[str, Any] = {}
     if "value" in names:
-        asked["targets_T"] = at_said(samples, [sample.ids % 3 for sample in samples]).astype(float)
+        asked["targets_T"] = at_replies(samples, [sample.ids % 3 for sample in samples]).astype(float)
     if "progress" in names:
         asked["outcome_E"] = np.arange(1.0 + max(sample.episode for sample in samples)) % 2
     for step in range(2):
@@ -164,7 +164,6 @@ def test_a_model_that_is_more_than_its_layers_is_refused():
     [
         ({"lora_rank": 2, "lora_layers": [2, 2]}, "holds no layer"),
         ({"lora_layers": [1, 2]}, None),
-        ({"lora_rank": 2, "lora_layers": [0, 2], "states_gb": 2.0}, "states_gb has no effect: layer 0 learns"),
     ],
 )
 def test_a_range_that_does_nothing_is_refused(options, told):

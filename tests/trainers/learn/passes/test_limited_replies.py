@@ -25,7 +25,7 @@ from manyturn.trainers.learn.columns.drift import drifts, visited
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
-from manyturn.trainers.learn.passes.samples import Sample, at_said, samples_of
+from manyturn.trainers.learn.passes.samples import Sample, at_replies, samples_of
 from manyturn.trainers.learn.reading.step_reading import StepReading
 
 LAMPS = f"{Path(__file__).parents[2] / 'lamps.py'}:Lamps"
@@ -86,7 +86,7 @@ def explicit(language: LanguageModel, sample: Sample, temperature: float) -> tup
     ids = sample.ids.tolist()
     logits = language.model(torch.tensor([ids])).logits[0] / temperature
     logprobs, entropies = [], []
-    for place in np.flatnonzero(sample.said).tolist():
+    for place in np.flatnonzero(sample.reply_mask).tolist():
         start = place - int((sample.reply[:place] == sample.reply[place]).sum())
         tokens = possible(language, ids[:place], place - start)
         scores = torch.log_softmax(logits[place - 1][tokens], -1)
@@ -102,10 +102,10 @@ def test_engine_and_learner_agree_with_a_softmax_over_the_commands_alone(tempera
     step = learner(language, temperature=temperature).read(samples)
     for sample, logprob, entropy in zip(samples, step.logprob, step.entropy, strict=True):
         ours, spread = (values.detach().numpy() for values in explicit(language, sample, temperature))
-        assert np.allclose(logprob.numpy()[sample.said], ours, atol=1e-5)
-        assert np.allclose(sample.engine_logprob[sample.said], ours, atol=1e-5)
-        assert np.allclose(entropy.numpy()[sample.said], spread, atol=1e-5)
-    drawn = at_said(samples, [sample.engine_logprob for sample in samples])
+        assert np.allclose(logprob.numpy()[sample.reply_mask], ours, atol=1e-5)
+        assert np.allclose(sample.engine_logprob[sample.reply_mask], ours, atol=1e-5)
+        assert np.allclose(entropy.numpy()[sample.reply_mask], spread, atol=1e-5)
+    drawn = at_replies(samples, [sample.engine_logprob for sample in samples])
     assert (drawn == 0).sum() > 5 * (drawn < 0).sum() > 0, "most tokens of a tagged word should be forced"
 
 
@@ -124,7 +124,7 @@ def test_the_gradient_is_that_of_the_softmax_over_the_commands():
     made = learner(language, micro_tokens=64, max_grad_norm=1e9)
     for sample, row in zip(samples, made.read(samples).logprob, strict=True):
         sample.engine_logprob[:] = row.numpy()
-    credit = [np.linspace(-1, 2, int(sample.said.sum()), dtype=np.float32) for sample in samples]
+    credit = [np.linspace(-1, 2, int(sample.reply_mask.sum()), dtype=np.float32) for sample in samples]
     gradient: list[torch.Tensor] = []
     update = made.optimizer.update
 
@@ -157,8 +157,8 @@ def test_reference_and_entropy_terms_are_of_the_limited_distribution():
     before = make()
     before.model.load_state_dict(kept)
     expected = [explicit(before, sample, 1.0)[0].detach().numpy() for sample in samples]
-    assert np.allclose(at_said(samples, step.reference), np.concatenate(expected), atol=1e-5)
-    told = made.learn(step, np.zeros(sum(int(sample.said.sum()) for sample in samples)), 1.0, (0,))
+    assert np.allclose(at_replies(samples, step.reference), np.concatenate(expected), atol=1e-5)
+    told = made.learn(step, np.zeros(sum(int(sample.reply_mask.sum()) for sample in samples)), 1.0, (0,))
     entropy = np.concatenate([explicit(before, sample, 1.0)[1].detach().numpy() for sample in samples])
     assert told["reference_kl"] > 0 and abs(told["entropy"] - entropy.mean()) < 0.05
 
@@ -166,12 +166,14 @@ def test_reference_and_entropy_terms_are_of_the_limited_distribution():
 def test_replies_that_were_all_forced_teach_nothing():
     language = make()
     samples = [
-        Sample(s.episode, s.ids, s.said, np.zeros(len(s)), s.reply, s.turns, {i: (int(s.ids[i]),) for i in s.allowed})
+        Sample(
+            s.episode, s.ids, s.reply_mask, np.zeros(len(s)), s.reply, s.turns, {i: (int(s.ids[i]),) for i in s.allowed}
+        )
         for s in samples_of(episodes())
     ]
     before = [weights.clone() for weights in language.model.parameters()]
     made = learner(language)
-    told = made.learn(made.read(samples), np.ones(sum(int(s.said.sum()) for s in samples)), 1.0, (0,))
+    told = made.learn(made.read(samples), np.ones(sum(int(s.reply_mask.sum()) for s in samples)), 1.0, (0,))
     assert told["grad_norm"] == 0 == told["engine_gap"]
     assert all(torch.equal(a, b) for a, b in zip(before, language.model.parameters(), strict=True))
 
@@ -179,7 +181,7 @@ def test_replies_that_were_all_forced_teach_nothing():
 def test_demonstrations_are_imitated_within_the_same_limits_and_their_surroundings_without():
     language = make(double=True)
     samples = samples_of(play(make(), teacher=True))
-    assert all(set(np.flatnonzero(sample.said).tolist()) == set(sample.allowed) for sample in samples)
+    assert all(set(np.flatnonzero(sample.reply_mask).tolist()) == set(sample.allowed) for sample in samples)
     with torch.no_grad():
         scores = torch.cat([explicit(language, sample, 1.0)[0] for sample in samples])
     told = learner(language).imitate(samples, 1e-3)
@@ -190,9 +192,9 @@ def test_demonstrations_are_imitated_within_the_same_limits_and_their_surroundin
         for sample in samples:
             ids = torch.from_numpy(sample.ids)
             free = torch.log_softmax(language.model(ids[None]).logits[0], -1)[:-1].gather(-1, ids[1:, None])[:, 0]
-            observed = ~sample.said[1:]
+            observed = ~sample.reply_mask[1:]
             whole -= float(explicit(language, sample, 1.0)[0].sum()) + 0.5 * float(free[observed].sum())
-            weight += sample.said.sum() + 0.5 * observed.sum()
+            weight += sample.reply_mask.sum() + 0.5 * observed.sum()
     assert learner(language).imitate(samples, 1e-3, observed=0.5)["loss"] == pytest.approx(whole / weight, abs=1e-9)
 
 

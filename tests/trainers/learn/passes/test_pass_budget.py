@@ -59,7 +59,7 @@ def test_an_update_that_runs_out_in_its_second_pass_is_the_update_in_smaller_pas
     step = small.read(samples)
     assert step.logprob  # read now, as the other did before its memory ran out
     for head in small.heads:
-        assert step.said_by(head.name)
+        assert step.head_values(head.name)
     small.budget.tokens = scarce.budget.tokens
     needed = given(samples, heads)
     targets = HeadTargets(needed.get("targets_T"), needed.get("outcome_E"))

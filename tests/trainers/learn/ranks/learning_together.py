@@ -26,7 +26,7 @@ from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.learn.passes.forward import Reader
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
-from manyturn.trainers.learn.passes.samples import Sample, at_said
+from manyturn.trainers.learn.passes.samples import Sample, at_replies
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.rank_learner import RankLearner
 from manyturn.trainers.learn.ranks.rank_zero import Leading
@@ -104,11 +104,15 @@ def steps(made: Learner, samples: list[Sample]) -> list[dict[str, Any]]:
     for step in range(2):
         given: dict[str, Any] = {}
         if any(head.name == "value" for head in made.heads):
-            given["targets_T"] = at_said(samples, [sample.ids % 3 for sample in samples]).astype(float)
+            given["targets_T"] = at_replies(samples, [sample.ids % 3 for sample in samples]).astype(float)
         if any(head.name == "progress" for head in made.heads):
             given["outcome_E"] = np.arange(1.0 + max(sample.episode for sample in samples)) % 2
-        reading = made.read(samples, ("said", "reply_ends"))
-        rows = {"said": reading.hidden("said"), "ends": reading.hidden("reply_ends"), "entropy": reading.entropy}
+        reading = made.read(samples, ("reply_tokens", "reply_ends"))
+        rows = {
+            "said": reading.hidden("reply_tokens"),
+            "ends": reading.hidden("reply_ends"),
+            "entropy": reading.entropy,
+        }
         rows["reference"] = reading.reference or []
         figures += [{f"{name} {i}": float(row.abs().max()) for i, row in enumerate(rows[name])} for name in rows]
         kept_E = np.array([sample.episode != 1 for sample in samples])

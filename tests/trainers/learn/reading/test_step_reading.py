@@ -149,6 +149,8 @@ def small(name: str) -> RunConfig:
         sizes["rollout"]["horizon"] = {"every": 1}
     if "branching" in rollout:
         sizes["rollout"]["branching"] = {"initial": 2}
+    if "tempering" in rollout:
+        sizes["rollout"]["tempering"] = {"members": 1}
     return configure(recipe, ENVS.get(name, EIGHT), sizes)
 
 
@@ -214,25 +216,26 @@ def plain(language: Any, ids: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_a_reading_is_what_a_plain_pass_over_each_row_says(language):
     samples = samples_of(played(language, AgentConfig()))
-    reading = learner(language).read(samples, {"said", "reply_ends"})
+    reading = learner(language).read(samples, {"reply_tokens", "reply_ends"})
     for i, sample in enumerate(samples):
         scores, hidden = plain(language, sample.ids)
-        places = np.flatnonzero(sample.said)
+        places = np.flatnonzero(sample.reply_mask)
         expected = scores[places - 1]
         close: Callable[..., None] = torch.testing.assert_close
         close(reading.logprob[i][places], expected[torch.arange(len(places)), torch.from_numpy(sample.ids[places])])
         close(reading.entropy[i][places], -(expected.exp() * expected).sum(-1))
-        close(reading.hidden("said")[i], hidden[places - 1])
-        ends = [int(np.flatnonzero(sample.reply == turn)[-1]) for turn in np.unique(sample.reply[sample.said])]
+        close(reading.hidden("reply_tokens")[i], hidden[places - 1])
+        ends = [int(np.flatnonzero(sample.reply == turn)[-1]) for turn in np.unique(sample.reply[sample.reply_mask])]
         close(reading.hidden("reply_ends")[i], hidden[ends])
-        assert len(reading.said_by("progress")[i]) == len(ends) > 1 and len(reading.said_by("value")[i]) == len(sample)
-        assert not reading.logprob[i][~sample.said].any() and not reading.entropy[i][~sample.said].any()
+        assert len(reading.head_values("progress")[i]) == len(ends) > 1
+        assert len(reading.head_values("value")[i]) == len(sample)
+        assert not reading.logprob[i][~sample.reply_mask].any() and not reading.entropy[i][~sample.reply_mask].any()
 
 
 def test_nothing_is_kept_that_nobody_named(language):
     reading = learner(language).read(samples_of(played(language, AgentConfig())), {"reply_ends"})
-    with pytest.raises(ValueError, match="hidden states at 'said' are not kept: name the place"):
-        reading.hidden("said")
+    with pytest.raises(ValueError, match="hidden states at 'reply_tokens' are not kept: name the place"):
+        reading.hidden("reply_tokens")
     assert reading.reference is None and not reading.is_made, "neither asked for a pass"
 
 

@@ -2,13 +2,12 @@
 
 import asyncio
 import math
-import shutil
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from short_runs import figures, short_run
+from short_runs import resumed_to_the_bit, short_run
 
 from manyturn.agents.engine.engine import EngineError
 from manyturn.agents.play.episode import Ending, Episode, TurnRecord
@@ -28,7 +27,6 @@ from manyturn.trainers.play.rollout.branching import (
 )
 from manyturn.trainers.play.rollout.rollouts import plan_groups
 from manyturn.trainers.record.run_folder import RunFolder, read_metrics
-from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run import open_run
 from manyturn.trainers.run.step import step_episodes
 from manyturn.trainers.run.step.step_episodes import play_groups, starts_of
@@ -275,16 +273,7 @@ def test_a_branch_that_cannot_follow_its_parent_is_an_error_and_no_success(tmp_p
 
 
 def test_a_run_tells_its_branches_and_resumes_to_the_bit(tmp_path):
-    calm, killed = tmp_path / "calm", tmp_path / "killed"
-
-    def copy_when_half_done(line):
-        if line["phase"] == "train" and line["step"] == 3:  # checkpoint 2 is on disk, step 3 is in the journal
-            shutil.copytree(calm, killed)
-
-    asyncio.run(train(branching_run(evaluation={"limit": 2}), calm, report=copy_when_half_done))
-    assert list(killed.glob("journal/step_000003*"))
-    asyncio.run(train(None, killed, resume=True))
-    assert figures(killed) == figures(calm)
+    calm = resumed_to_the_bit(branching_run(evaluation={"limit": 2}), tmp_path)
     for line in (line for line in read_metrics(calm) if line["phase"] == "train"):
         rows = read_turns(calm / "turns" / f"step_{line['step']:06d}.parquet")
         own = [row for row in rows if math.isnan(row["repeats_member"])]

@@ -36,7 +36,7 @@ async def _shown(**warmup: Any) -> tuple[Demonstrations, list[tuple[list[str], l
 def parted(sample: Sample, decode: Any) -> tuple[list[str], list[str]]:
     found: tuple[list[str], list[str]] = ([], [])
     for turn in range(sample.turns):
-        said = sample.said[sample.reply == turn]
+        said = sample.reply_mask[sample.reply == turn]
         assert said.all() or not said.any(), "a reply is learnt or read, never half of it"
         found[int(not said.all())].append(decode(sample.ids[sample.reply == turn].tolist()))
     return found

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from played_guesses import resumed_to_the_bit, short_guesses
-from short_runs import short_run
+from played_guesses import short_guesses
+from short_runs import resumed_to_the_bit, short_run
 
 from manyturn.recipes import load_recipe
 

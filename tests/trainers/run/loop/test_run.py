@@ -76,26 +76,20 @@ def test_training_tasks_are_never_reported_as_held_out(tmp_path):
         asyncio.run(train(config.model_copy(update={"evaluation": told, "env": env}), tmp_path / "run"))
 
 
-def test_a_run_without_a_whole_checkpoint_is_not_begun_anew(calm, tmp_path):
+@pytest.mark.parametrize("gone", [False, True], ids=["broken", "gone"])
+def test_a_run_without_an_intact_checkpoint_does_not_start_again(calm, tmp_path, gone):
     """Resuming must not throw away what a person could still restore."""
     from manyturn.trainers.record.checkpoint import CheckpointError
 
     run = tmp_path / "run"
     shutil.copytree(calm[0], run)
+    if gone:
+        shutil.rmtree(run / "checkpoints")
     for manifest in run.glob("checkpoints/*/manifest.json"):
         manifest.write_text("{")
     lines = read_metrics(run)
-    with pytest.raises(CheckpointError, match="restore"):
-        asyncio.run(train(None, run, resume=True))
-    assert read_metrics(run) == lines
-
-
-def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew(calm, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(calm[0], run)
-    shutil.rmtree(run / "checkpoints")
-    lines = read_metrics(run)
-    with pytest.raises(RunFolderError, match="no checkpoint"):
+    error, words = (RunFolderError, "no checkpoint") if gone else (CheckpointError, "restore")
+    with pytest.raises(error, match=words):
         asyncio.run(train(None, run, resume=True))
     assert read_metrics(run) == lines and list((run / "turns").iterdir())
 

@@ -20,6 +20,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
 
 from elsewhere import HostProcess, host_processes, hosting
 from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
+from short_runs import figures_apart_from_hosts as figures_of
 
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig
@@ -34,14 +35,6 @@ def placed(urls: Any, **changes: Any) -> RunConfig:
     placement = {"kind": "static", "hosts": list(urls)} if urls else {}
     evaluation = {"limit": 2, "every": 2, "every_limit": 2}
     return short_run(**{"placement": placement, "evaluation": evaluation, "steps": 3, **changes})
-
-
-def found(run: Path) -> dict[str, Any]:
-    """All that a run found out but for its clock and its hosts."""
-    told = figures(run)
-    own = ("lost_hosts", "moved_episodes", "host_")
-    lines = [{name: value for name, value in line.items() if not name.startswith(own)} for line in told["metrics"]]
-    return {**told, "metrics": lines}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +52,7 @@ def test_weights_do_not_depend_on_how_many_hosts_there_are(count, local, tmp_pat
             await train(placed(urls), tmp_path / "run")
 
     asyncio.run(elsewhere())
-    assert found(tmp_path / "run") == found(local) and episode_keys(tmp_path / "run") == episode_keys(local)
+    assert figures_of(tmp_path / "run") == figures_of(local) and episode_keys(tmp_path / "run") == episode_keys(local)
 
 
 @pytest.mark.deep
@@ -90,7 +83,7 @@ def test_a_run_that_was_killed_goes_on_at_other_hosts_to_the_same_bits(local, tm
         config = run / "config.toml"
         config.write_text(config.read_text().replace(first.url, second.url))
         asyncio.run(train(None, run, resume=True))
-    assert found(run)["summary"]["weights"] == found(local)["summary"]["weights"]
+    assert figures_of(run)["summary"]["weights"] == figures_of(local)["summary"]["weights"]
     assert missing_and_double(episode_keys(run), episode_keys(local)) == (0, 0) and not left_behind(run)
 
 
@@ -122,7 +115,7 @@ def test_a_run_whose_only_host_is_gone_for_good_is_resumed_at_another_to_the_sam
         config.write_text(config.read_text().replace(first.url, second.url))
         resumed = forked("-m", "manyturn", "train", "--resume", run)
     assert resumed.returncode == 0, resumed.stderr
-    assert found(run)["summary"]["weights"] == found(local)["summary"]["weights"]
+    assert figures_of(run)["summary"]["weights"] == figures_of(local)["summary"]["weights"]
     assert missing_and_double(episode_keys(run), episode_keys(local)) == (0, 0) and not left_behind(run)
 
 

@@ -22,7 +22,8 @@ from elsewhere import hosting
 from needs_host import host as need
 from ray_left import nothing_left
 from ray_nodes import placers, placers_keepers, ray_nodes, ray_processes_of
-from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
+from short_runs import ended, episode_keys, left_behind, missing_and_double, short_run, start
+from short_runs import figures_apart_from_hosts as figures_of
 
 from manyturn.envs.hosting.remote.connection import HostRefused
 from manyturn.envs.hosting.remote.hosted_seats import HostsLost
@@ -40,14 +41,6 @@ def _ray() -> None:
 def placed(placement: dict[str, Any], **changes: Any) -> RunConfig:
     evaluation = {"limit": 2, "every": 2, "every_limit": 2}
     return short_run(**{"placement": placement, "evaluation": evaluation, "steps": 3, **changes})
-
-
-def found(run: Path) -> dict[str, Any]:
-    """All that a run found out but for its clock and its hosts."""
-    told = figures(run)
-    own = ("lost_hosts", "moved_episodes", "host_")
-    lines = [{name: value for name, value in line.items() if not name.startswith(own)} for line in told["metrics"]]
-    return {**told, "metrics": lines}
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +68,7 @@ def test_weights_on_a_cluster_of_three_nodes_are_those_of_local_and_of_static(co
     with nothing_left():
         asyncio.run(train(placed(wanted, workers=1), tmp_path / "ray"))
     asyncio.run(elsewhere())
-    assert found(tmp_path / "ray") == found(tmp_path / "static") == found(local)
+    assert figures_of(tmp_path / "ray") == figures_of(tmp_path / "static") == figures_of(local)
     assert episode_keys(tmp_path / "ray") == episode_keys(local)
     assert f"host_{count}/idle_share" in (tmp_path / "ray" / "metrics.jsonl").read_text()
 
@@ -113,7 +106,7 @@ def test_a_host_whose_actor_is_killed_is_started_again_and_the_weights_are_the_s
     run = tmp_path / "run"
     with nothing_left():
         assert struck(run, lambda child: kill(child, "ray::RayHost"), placed({"kind": "ray"})) == 0
-    assert found(run) == found(local)
+    assert figures_of(run) == figures_of(local)
     assert missing_and_double(episode_keys(run), episode_keys(local)) == (0, 0) and not left_behind(run)
 
 
@@ -131,7 +124,7 @@ def test_a_run_whose_ray_is_killed_ends_at_once_and_goes_on_to_the_same_weights(
     assert "HostsLost: Ray was lost" in said and "go on with manyturn train --resume RUN" in said
     with nothing_left():
         asyncio.run(train(None, run, resume=True))
-    assert found(run)["summary"]["weights"] == found(local)["summary"]["weights"]
+    assert figures_of(run)["summary"]["weights"] == figures_of(local)["summary"]["weights"]
     assert missing_and_double(episode_keys(run), episode_keys(local)) == (0, 0) and not left_behind(run)
 
 

@@ -133,10 +133,8 @@ def test_rounds_keep_a_group_in_which_one_agents_returns_differ(tmp_path):
     [
         ({"roles": {"caller": "a"}}, "those who act in .* are caller, liar: give each a policy"),
         ({"roles": {"caller": "a", "liar": "b", "third": "b"}}, "give each a policy"),
-        ({"roles": {"caller": "expert", "liar": "random"}}, "no policy would learn"),
         ({"roles": {"caller": "../x", "liar": "b"}}, "roles.caller"),
         ({"roles": OWN, "env": {"id": "manyturn/Maze-v0"}}, "one role; leave the section out"),
-        ({"roles": OWN, "rollout": {"group": 4, "branching": {"initial": 2}}}, "leave one of them out"),
     ],
 )
 def test_roles_that_make_no_sense_are_refused(tmp_path, changes, told):

@@ -74,7 +74,7 @@ def test_labels_are_the_experts_in_the_states_that_the_policy_has_led_to(tmp_pat
             errors += label is not None
             assert shown == (turn.action if label is None else decode(label.ids).strip()), "of the state, not of a plan"
     assert errors > 8, "an untaught policy errs"
-    learnt = [decode(s.ids[s.said].tolist()) for s in imitation_samples(episodes) if s.said.any()]
+    learnt = [decode(s.ids[s.reply_mask].tolist()) for s in imitation_samples(episodes) if s.reply_mask.any()]
     assert len(learnt) >= errors and not any(word in "".join(learnt) for word in ("Say", "Yes"))
 
 

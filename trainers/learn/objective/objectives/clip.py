@@ -46,6 +46,10 @@ class ClipConfig(ObjectiveConfig):
     ratio: Literal["token", "sequence"] = "token"
     """One ratio for each token, or the product of a sequence's for all its tokens."""
 
+    @property
+    def averages_over_reply(self) -> bool:
+        return self.ratio == "sequence"
+
     @model_validator(mode="after")
     def _sequences_count_once(self) -> Self:
         if self.ratio == "sequence" and self.aggregation != "seq-mean-token-mean":

@@ -21,7 +21,7 @@ Watch: ``clip_fraction`` and ``low_clip_fraction`` are small in so wide bounds; 
 ``approx_kl``: steps are too large.
 """
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -31,7 +31,6 @@ from manyturn.trainers.learn.objective.reply_sums import reply_mean
 
 
 class GmpoConfig(ObjectiveConfig):
-    averages_over_reply: ClassVar[bool] = True
     name: Literal["gmpo"] = "gmpo"
     aggregation: Aggregation = "seq-mean-token-mean"
     """How tokens are weighted against each other; the paper averages over sequences."""
@@ -39,6 +38,10 @@ class GmpoConfig(ObjectiveConfig):
     """How far the log-ratio may fall below 0."""
     high: float = Field(default=0.4, gt=0)
     """How far the log-ratio may rise above 0."""
+
+    @property
+    def averages_over_reply(self) -> bool:
+        return True
 
     def uses_sequences(self) -> bool:
         return True

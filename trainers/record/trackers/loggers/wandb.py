@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from manyturn.trainers.recipe.logger import LOGGERS
+from manyturn.trainers.record.trackers.episode_sample import WatchedEpisode, turn_table
 from manyturn.trainers.record.trackers.tracker import Sink, SinkConfig
-from manyturn.trainers.record.trackers.turn_sample import WatchedEpisode, turn_table
 
 
 class WandbConfig(SinkConfig):

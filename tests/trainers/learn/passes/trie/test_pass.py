@@ -34,7 +34,7 @@ GROUPED = {**SMALL, "intermediate_size": 24, "num_key_value_heads": 2, "head_dim
 def numbers(reader: Reader, samples: Sequence[Sample]) -> list[torch.Tensor]:
     """All that a pass says of each said token, and the gradients of a sum in which each weighs otherwise."""
     reading = reader.read(samples)
-    row, column = place = reading.said.nonzero(as_tuple=True)
+    row, column = place = reading.reply_mask.nonzero(as_tuple=True)
     values = reading.before_each(lambda hidden: hidden.square().sum(-1))[place]
     found = [reading.logprob[place], reading.entropy[place], values, reading.hidden_at(row, column)]
     noise = torch.randn(len(row), generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(values)
@@ -90,7 +90,7 @@ def test_every_kind_of_full_attention_attends_to_ancestors(body, recomputed):
         found = [[], []]
         for reader, into in zip((ours, theirs), found, strict=True):
             reading = reader.read(samples)
-            states = reading.hidden_at(*reading.said.nonzero(as_tuple=True))
+            states = reading.hidden_at(*reading.reply_mask.nonzero(as_tuple=True))
             slopes = torch.linspace(-1, 1, states.numel(), dtype=states.dtype).reshape(states.shape)
             into += [
                 states.detach(),

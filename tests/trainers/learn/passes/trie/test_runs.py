@@ -5,7 +5,8 @@ That it ends in the weights of padding is one of the options that change nothing
 
 import json
 
-from played_guesses import resumed_to_the_bit, short_guesses
+from played_guesses import short_guesses
+from short_runs import resumed_to_the_bit
 
 from manyturn.trainers.learn.passes.trie.packing import LEAST
 

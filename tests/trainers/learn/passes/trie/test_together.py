@@ -30,7 +30,7 @@ from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.learn.passes import token_scores, vocabulary_blocks
-from manyturn.trainers.learn.passes.samples import Sample, at_said
+from manyturn.trainers.learn.passes.samples import Sample, at_replies
 
 pytestmark = pytest.mark.versions
 
@@ -72,7 +72,7 @@ def learnt(made: Learner, samples: list[Sample], number: int = 2) -> Found:
     outcome_E = np.arange(1.0 + max(sample.episode for sample in samples)) % 2
     targets = HeadTargets()
     if any(head.name == "value" for head in made.heads):
-        targets = targets._replace(value_T=at_said(samples, [sample.ids % 3 for sample in samples]).astype(float))
+        targets = targets._replace(value_T=at_replies(samples, [sample.ids % 3 for sample in samples]).astype(float))
     if any(head.name == "progress" for head in made.heads):
         targets = targets._replace(outcome_E=outcome_E)
     if made.estimator is not None:
@@ -80,10 +80,10 @@ def learnt(made: Learner, samples: list[Sample], number: int = 2) -> Found:
     made.begin_reinforcement()
     found: Found = {}
     for step in range(number):
-        reading = made.read(samples, ("said", "reply_ends"))
+        reading = made.read(samples, ("reply_tokens", "reply_ends"))
         rows = {"logprob": reading.logprob, "entropy": reading.entropy, "ends": reading.hidden("reply_ends")}
         found |= {f"{name} {step}": torch.cat([row.flatten() for row in rows[name]]) for name in rows}
-        credit_T = generator("credits", step).normal(size=sum(int(sample.said.sum()) for sample in samples))
+        credit_T = generator("credits", step).normal(size=sum(int(sample.reply_mask.sum()) for sample in samples))
         for name, value in made.learn(reading, credit_T, 1.0, (step,), targets).items():
             if value is not None and name not in ("engine_gap", "packing_ratio"):
                 found[f"{name} {step}"] = torch.tensor(value)
@@ -151,7 +151,7 @@ def two_updates(objective: Any, packing: str, double: bool) -> tuple[list[torch.
     gradients = list[list[torch.Tensor]]()
     made.begin_reinforcement()
     weights = made.optimizer.trained
-    credit_T = generator("credits", 4).normal(size=sum(int(sample.said.sum()) for sample in samples))
+    credit_T = generator("credits", 4).normal(size=sum(int(sample.reply_mask.sum()) for sample in samples))
 
     def keep(*_: Any) -> None:
         gradients.append([value.grad.clone() for value in weights if value.grad is not None])

@@ -1,16 +1,12 @@
 """A tree that shares what differs, loses what is shared, or is cut where it costs more than it must."""
 
-import doctest
 from itertools import chain, combinations
 
 import numpy as np
-import pytest
 from branching import steps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.trainers.learn.passes.trie import packing as packing_module
-from manyturn.trainers.learn.passes.trie import tree as tree_module
 from manyturn.trainers.learn.passes.trie.packing import passes
 from manyturn.trainers.learn.passes.trie.tree import Tree
 
@@ -84,9 +80,3 @@ def test_a_step_in_one_pass_computes_each_token_once(samples):
     rows = [sample.ids for sample in samples]
     [group] = passes(rows, 10_000, least=1)
     assert len(Tree.of([rows[row] for row in group], 1).ids) == len(prefixes(rows))
-
-
-@pytest.mark.parametrize("module", [tree_module, packing_module])
-def test_examples(module):
-    found = doctest.testmod(module)
-    assert found.attempted and not found.failed

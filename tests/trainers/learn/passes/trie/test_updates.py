@@ -13,7 +13,7 @@ from learner_steps import learn, learner, weights
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.learn.heads.head_config import OwnCriticConfig, ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
-from manyturn.trainers.learn.passes.samples import Sample, at_said
+from manyturn.trainers.learn.passes.samples import Sample, at_replies
 
 FEW = settings(deadline=None, max_examples=2, suppress_health_check=list(HealthCheck))
 ALONE = {"correction": {"level": "sequence"}, "reject": [{"divergence": "k2", "upper": 0.5}]}
@@ -32,7 +32,7 @@ ESTIMATOR = ProgressHeadConfig(lr=0.05, hidden=4)
 def credits(samples: list[Sample]) -> np.ndarray:
     """A number for each said token of each sample, so that no two owners of a node ask for the same."""
     return generator("credits", *(len(sample) for sample in samples)).normal(
-        size=sum(int(s.said.sum()) for s in samples)
+        size=sum(int(s.reply_mask.sum()) for s in samples)
     )
 
 
@@ -41,7 +41,7 @@ def learnt(samples: list[Sample], objective: Any, *heads: Any, **options: Any) -
     made = learner(objective, *heads, double=True, **options)
     given: dict[str, Any] = {"advantage_T": credits(samples)}
     if any(head.name == "value" for head in made.heads):
-        given["targets_T"] = at_said(samples, [sample.ids % 3 for sample in samples]).astype(float)
+        given["targets_T"] = at_replies(samples, [sample.ids % 3 for sample in samples]).astype(float)
     if any(head.name == "progress" for head in made.heads):
         given["outcome_E"] = np.arange(1.0 + max(sample.episode for sample in samples)) % 2
     figures = {name: value for name, value in learn(made, samples, **given).items() if value is not None}

@@ -1,4 +1,4 @@
-"""Manifest of a folder's files at their last full reading, so that no start reads 5 GB again."""
+"""Hashes of a folder's files, remembered from their last full reading: no start reads 5 GB again."""
 
 import hashlib
 import json

@@ -39,8 +39,8 @@ def lengths(subject: Subject) -> Result:
     return "", figures
 
 
-def _first(found: tuple) -> int:
-    return found[0]
+def _first(pair: tuple) -> int:
+    return pair[0]
 
 
 def _observations(played: ProbedEpisode) -> list[tuple[int, ProbedEpisode, int]]:
