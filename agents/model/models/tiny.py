@@ -100,6 +100,14 @@ def tiny(context: ModelContext, config: DecoderModel) -> "LanguageModel":
     """A new model."""
     from manyturn.agents.model.language_model import build_tiny
 
-    sizes = {"width": config.width, "layers": config.layers, "heads": config.heads}
-    words = {"digits": config.numbers == "digits", "alike": config.alike}
-    return build_tiny(context.texts, context.seed, context.max_context, context.device, **words, **sizes)
+    return build_tiny(
+        context.texts,
+        context.seed,
+        context.max_context,
+        context.device,
+        width=config.width,
+        layers=config.layers,
+        heads=config.heads,
+        digits=config.numbers == "digits",
+        alike=config.alike,
+    )
