@@ -183,8 +183,9 @@ def build_tiny(
             )
         )
     if alike:
-        for layer in model.model.layers:
-            layer.self_attn.k_proj.weight.data.copy_(layer.self_attn.q_proj.weight.data)
+        weights = dict(model.named_parameters())
+        for name in (name for name in weights if name.endswith("k_proj.weight")):
+            weights[name].data.copy_(weights[name.replace("k_proj", "q_proj")].data)
     move(model, device)
     return LanguageModel(model, tokenizer, template)
 
