@@ -3,7 +3,7 @@
     python examples/one_step.py
 
 A tiny decoder learns to find its way through a maze. This is what ``manyturn train --recipe quickstart`` does, without
-all that makes a run fast and safe: batches, a cache of keys and values, processes, checkpoints, metrics. A test holds
+all that makes a run fast and safe: batches, a cache of keys and values, processes, checkpoints, metrics. A test checks
 that the trainer's weights after three steps are the same.
 
 Letters: E episodes, K turns, T tokens, B rows, V vocabulary.

@@ -20,7 +20,7 @@ A package can register its own under the entry-point group ``manyturn.plugins``.
 
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.options.registry import Memory, Registry
-from manyturn.trainers.credit.audit.rollouts import RolloutAudit, audit_rollouts
+from manyturn.trainers.credit.audit.external_rollouts import RolloutAudit, audit_rollouts
 from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, FloatT, IntK, TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import Credit, credit

@@ -204,7 +204,7 @@ def _about(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]
         KEY: seats.identity.plain(),
         "user": seats.facts.user,
         "split": panel.split,
-        "panel": {"id": panel.id, "hash": panel.hash, "n_tasks": len(panel)},
+        "panel": panel.facts,
         "policy": plan.label if plan.label is not None else policy.name,
         "repeats": plan.repeats,
         "seed": plan.seed,

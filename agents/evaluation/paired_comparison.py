@@ -24,7 +24,7 @@ from manyturn.agents.records.episode_rows import Row, read_episodes
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.records.tables import table_in
 from manyturn.envs.contract.tasks.env_identity import KEY, EnvIdentity, differences, listed
-from manyturn.envs.contract.tasks.panel import Panel, PanelError, portable_name
+from manyturn.envs.contract.tasks.panel import Panel, PanelError, portable_name, selection_remark
 
 SCHEMA_VERSION = 2
 METRICS = ("success", "success_errors_as_failures", "return")
@@ -294,7 +294,8 @@ def env_notes(evaluations: Sequence[Evaluated]) -> list[str]:
 
 def _notes(evaluations: Sequence[Evaluated]) -> list[str]:
     """Differences between the evaluations besides their policies."""
-    notes = list[str]()
+    chosen = (selection_remark(evaluation.panel.facts) for evaluation in evaluations)
+    notes = list(dict.fromkeys(filter(None, chosen)))
     if any(is_limited(evaluation.summary) for evaluation in evaluations):
         notes.append(
             "replies that were possible: " + ", ".join(_possible(evaluation.summary) for evaluation in evaluations)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from manyturn.agents.play.episode import Ending
+from manyturn.envs.contract.tasks.panel import selection_remark
 
 _NEARLY_ALL = 0.995
 
@@ -16,8 +17,9 @@ def remarks(summary: Mapping[str, Any], *, invalid_explained: bool = False) -> l
         summary: as ``summarise`` makes it.
         invalid_explained: say nothing about invalid replies, since another remark does.
     """
-    unpriced = _unpriced(summary)
-    return [*_tampered(summary), *_limited(summary), *_faults(summary, invalid_explained), *unpriced, *_floor(summary)]
+    faults, chosen = _faults(summary, invalid_explained), selection_remark(summary["panel"])
+    lines = [*_tampered(summary), *_limited(summary), *faults, *_unpriced(summary), *_floor(summary)]
+    return lines if chosen is None else [chosen, *lines]
 
 
 def _tampered(summary: Mapping[str, Any]) -> Iterator[str]:

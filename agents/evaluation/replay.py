@@ -34,16 +34,31 @@ class Replay:
 
     @classmethod
     def of(cls, folder: Path) -> Self:
-        """The replay of an evaluation. Raises RecordsError if the folder's turns cannot be read."""
+        """The replay of an evaluation, or of a run's.
+
+        Raises:
+            ReplayError: the folder holds no finished evaluation.
+            RecordsError: its turns cannot be read.
+        """
         from manyturn.agents.records.episode_rows import read_turns
+        from manyturn.agents.records.folder_suggestion import near_folder
         from manyturn.agents.records.tables import table_in
 
+        tables = [table_in(place, "turns") for place in (folder, folder / "evaluation")]
+        table = next((table for table in tables if table.is_file()), None)
+        if table is None:
+            if not folder.exists() and (near := near_folder(folder)):
+                raise ReplayError(f"there is no folder {folder}: did you mean replay:{near}?")
+            raise ReplayError(
+                f"{folder} holds no finished evaluation to replay: name the folder of one, replay:FOLDER, which "
+                "manyturn evaluate POLICY --out FOLDER makes"
+            )
         actions: dict[tuple[str, int], list[str]] = {}
-        for row in read_turns(table_in(folder, "turns")):
+        for row in read_turns(table):
             episode = actions.setdefault((row["task"], row["member"]), [])
             if row["fault"] != "cut":  # the environment was not asked
                 episode.append(row["action"])
-        return cls(actions, str(folder))
+        return cls(actions, str(table.parent))
 
     def player(self, key: EpisodeKey, instructions: str) -> Player:
         actions = self._actions.get((key.task, key.member))

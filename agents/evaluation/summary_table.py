@@ -65,11 +65,14 @@ def print_summaries(
     parts = dict.fromkeys(part for summary in summaries.values() for part in summary["parts"])
     if len(parts) > 1:
         _print_parts(summaries, parts, console)
+    names_of: dict[str, list[str]] = {}
     for name, summary in summaries.items():
         lost = [_lost(summary["lost"])] if summary["lost"]["reply_tokens"] else []
         for remark in [*lost, *remarks(summary, invalid_explained=name in invalid_explained)]:
-            # As a Text: in a string rich would take the :m: of openai:m: for the name of an emoji.
-            console.print(Text(f"{name}: {remark}"), soft_wrap=True)
+            names_of.setdefault(remark, []).append(name)
+    for remark, names in names_of.items():
+        # As a Text: in a string rich would take the :m: of openai:m: for the name of an emoji.
+        console.print(Text(f"{', '.join(names)}: {remark}"), soft_wrap=True)
 
 
 _TOKENS = "tokens: of an episode, prompts + replies"

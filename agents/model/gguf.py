@@ -9,6 +9,7 @@ from pathlib import Path
 
 from manyturn.agents.model.model_config import ModelError
 
+_MAGIC = b"GGUF"
 _LAYOUT = "1"  # part of the cache key: raise it when the conversion changes
 
 
@@ -49,6 +50,9 @@ def converted(source: Path, gguf_file: str) -> Path:
     if file.name != Path(gguf_file).name or not file.is_file():
         names = sorted(path.name for path in source.glob("*.gguf")) if source.is_dir() else []
         raise ModelError(f"no GGUF file {gguf_file!r} at {source}; there is {', '.join(names) or 'none'}")
+    with file.open("rb") as stream:
+        if stream.read(len(_MAGIC)) != _MAGIC:
+            raise ModelError(f"{file} is no GGUF file: download it again, or name another")
     folder = cache_folder() / _content_hash(file)
     if folder.is_dir():
         return folder
@@ -85,7 +89,10 @@ def _convert(file: Path, folder: Path) -> None:
             file.parent, gguf_file=file.name, dtype=torch.float32, trust_remote_code=False
         )
     except Exception as error:  # the readers raise any error that a damaged file leads them into
-        raise ModelError(f"cannot read {file.name} as a GGUF model: {type(error).__name__}: {error}") from error
+        raise ModelError(
+            f"{file} cannot be read as a GGUF model, as if a part was missing: download it again, or name another "
+            f"({type(error).__name__}: {error})"
+        ) from error
     # The loaded model counts as quantised and refuses to be saved; its weights, put into a fresh model, do not.
     config = loaded.config
     if hasattr(config, "quantization_config"):

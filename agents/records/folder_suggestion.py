@@ -1,7 +1,8 @@
 """The folder that is meant where the name of a run or of an evaluation leads to none."""
 
-import difflib
 from pathlib import Path
+
+from manyturn.envs.contract.near_names import near_names
 
 
 def near_folder(path: Path) -> Path | None:
@@ -10,5 +11,5 @@ def near_folder(path: Path) -> Path | None:
         return usual
     if not path.parent.is_dir():
         return None
-    near = difflib.get_close_matches(path.name, [entry.name for entry in path.parent.iterdir() if entry.is_dir()], n=1)
+    near = near_names(path.name, [entry.name for entry in path.parent.iterdir() if entry.is_dir()], n=1)
     return path.parent / near[0] if near else None

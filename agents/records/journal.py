@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from manyturn.envs.contract.atomic_files import clear_leftovers, replace_text
+from manyturn.envs.contract.secret_mask import masked
 
 _SYNC_LINES, _SYNC_SECONDS = 64, 0.2
 
@@ -57,7 +58,7 @@ class Journal:
 
     def __init__(self, path: Path, settings: Mapping[str, Any]):
         self.path = path
-        self.settings: dict[str, Any] = json.loads(json.dumps(settings))
+        self.settings: dict[str, Any] = json.loads(masked(json.dumps(settings)))
         self.entries: list[dict[str, Any]] = []
         self._file: BinaryIO | None = None
         self._unsynced, self._synced = 0, time.monotonic()
@@ -126,7 +127,7 @@ class Journal:
 
 
 def _framed(entry: Mapping[str, Any]) -> bytes:
-    text = json.dumps(entry, separators=(",", ":")).encode()
+    text = masked(json.dumps(entry, separators=(",", ":"))).encode()
     return b"%08x %b\n" % (zlib.crc32(text), text)
 
 

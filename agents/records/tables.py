@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from manyturn.envs.contract.atomic_files import replace_file
+from manyturn.envs.contract.secret_mask import masked_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -154,7 +155,7 @@ def open_table(path: Path, schema: Schema) -> TableFile:
 
 
 def write_table(path: Path, rows: Sequence[Row], schema: Schema) -> None:
-    """Write rows to a file, completely or not at all.
+    """Write rows to a file without secrets, completely or not at all.
 
     Raises:
         RecordsError: a row has other columns than the schema, or a value that does not fit.
@@ -172,7 +173,7 @@ def write_table(path: Path, rows: Sequence[Row], schema: Schema) -> None:
     fields = [pa.field(name, _types()[kind], nullable=name in schema.nullable) for name, kind in schema.kinds.items()]
     metadata = {"schema_version": str(schema.version), "table": schema.table, "rows": str(len(rows))}
     try:
-        table = pa.Table.from_pylist(rows, schema=pa.schema(fields, metadata=metadata))
+        table = pa.Table.from_pylist(list(map(masked_value, rows)), schema=pa.schema(fields, metadata=metadata))
     except (pa.ArrowException, OverflowError) as error:
         raise RecordsError(f"{path}: a value does not fit its column: {error}") from error
     replace_file(path, lambda aside: pq.write_table(table, aside, compression="zstd", write_page_checksum=True))

@@ -38,7 +38,7 @@ def write_folder(folder: Path, trajectories: Sequence[Trajectory], source: str) 
     )
     turns = [{**dict.fromkeys(extra), **row} for trajectory in trajectories for row in trajectory.turns]
     about, panel = _about(trajectories, source), _panel(episodes, trajectories[0].about)
-    head = {**about, "split": panel.split, "panel": {"id": panel.id, "hash": panel.hash, "n_tasks": len(panel)}}
+    head = {**about, "split": panel.split, "panel": panel.facts}
     summary = summarise(episodes, head)
     packed = gzip.compress(
         "".join(f"{canonical(to_plain(trajectory))}\n" for trajectory in trajectories).encode(), mtime=0

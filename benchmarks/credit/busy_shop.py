@@ -12,7 +12,7 @@ import numpy as np
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.shop.made.env import Shop
+from manyturn.envs.shop.generated.env import Shop
 
 
 class BusyShop(Shop):

@@ -55,13 +55,13 @@ def page(result: Mapping[str, Any]) -> str:
     """Markdown table: a row for each method, a column for each length."""
     rows = result["lengths"]
     own = [{s["method"]: s["correlation"] for s in row["methods"] if s["anchor"] == "environment"} for row in rows]
-    lines = [(f"`{method}`", *(f"{s[method]['mean']:.2f} ±{_half(s[method]):.2f}" for s in own)) for method in METHODS]
+    lines = [(f"`{method}`", *(_ends(s[method]) for s in own)) for method in METHODS]
     lines.append(("reliability of the truth", *(f"{row['truth']['reliability']:.2f}" for row in rows)))
     return table(("method", *(f"{row['turns']} turns" for row in rows)), lines)
 
 
-def _half(interval: Mapping[str, float]) -> float:
-    return (interval["high"] - interval["low"]) / 2
+def _ends(interval: Mapping[str, float]) -> str:
+    return f"{interval['mean']:.2f} [{interval['low']:.2f}, {interval['high']:.2f}]"
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ from playwright.sync_api import sync_playwright
 from benchmarks.kit.provenance import ROOT
 from manyturn.envs.web.chromium import launch_options
 from manyturn.report.document import document_of
-from manyturn.report.view import View
+from manyturn.report.report_server import View
 from manyturn.report.write import write_report
 
 PICTURES = ROOT / "docs" / "pictures"

@@ -34,7 +34,7 @@ from manyturn.trainers.record.checkpoint import newest_checkpoint
 from manyturn.trainers.record.learning_curve import draw_curve
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.summary import measured
-from manyturn.trainers.run.loop.held_out import held_out
+from manyturn.trainers.run.loop.held_out_metrics import held_out
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run import open_run
 

@@ -1,6 +1,6 @@
 """Tables of docs/speed.md on the cost of rollouts, made from results/rollout.json.
 
-python -m benchmarks.speed.rollout_table     writes the page, which a test holds to the result
+python -m benchmarks.speed.rollout_table     writes the page, which a test checks against the result
 """
 
 import json

@@ -87,9 +87,9 @@ def filled(nav: Any) -> Any:
     entries: list[Any] = []
     for entry in nav:
         if isinstance(entry, str) and entry.endswith("/*"):
-            found = sorted(path for path in PAGES if path.startswith(entry.removesuffix("*")))
+            pages = sorted(path for path in PAGES if path.startswith(entry.removesuffix("*")))
             title = "All environments" if "environments" in entry else "All recipes"
-            entries.append({title: [{path.rpartition("/")[2].removesuffix(".md"): path} for path in found]})
+            entries.append({title: [{path.rpartition("/")[2].removesuffix(".md"): path} for path in pages]})
         else:
             entries.append(filled(entry))
     return entries

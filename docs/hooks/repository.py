@@ -40,7 +40,7 @@ def relinked(text: str, source: str) -> str:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add README and what pages link to; what a linked page links to comes along."""
     waiting = ["README.md", *(f"docs/{file.src_uri}" for file in files.documentation_pages())]
-    known = set(waiting)
+    linked = set(waiting)
     while waiting:
         source = waiting.pop()
         if not source.endswith(".md"):
@@ -48,9 +48,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         else:
             text = (ROOT / source).read_text(encoding="utf-8")
             links = {target(link, source) for link in LINK.findall(text)}
-            found = {link for link in links if (ROOT / link).is_file() and link not in known}
-            known |= found
-            waiting += found
+            new_links = {link for link in links if (ROOT / link).is_file() and link not in linked}
+            linked |= new_links
+            waiting += new_links
             file = File.generated(config, at(source), content=relinked(text, source))
         if not source.startswith("docs/"):
             file.inclusion = InclusionLevel.NOT_IN_NAV if source != "README.md" else InclusionLevel.INCLUDED

@@ -116,6 +116,7 @@ class MiniWoB(TextEnv):
     """
 
     instructions = f"Do what the first lines of the page ask for.\n\n{INSTRUCTIONS}"
+    harmless = (*TextEnv.harmless, "tasks")
     max_turns = 20
     part_names = ()
 

@@ -70,7 +70,6 @@ class Code(TextEnv):
     splits = tuple(SIZES)
     levels = LEVELS
     part_names = ()
-    guarded = ("engine",)
 
     def __init__(
         self,

@@ -179,7 +179,7 @@ def check(
             note(Finding(other, "skipped", _implied(begun), same_as=begun))
         return Report(name, tuple(findings))
     if findings[0].status == "passed":
-        note(_left_behind(work.left, is_closed=findings[-1].status == "passed"))
+        note(_left_behind(work.left, is_closed=findings[-1].status != "failed"))
     return Report(name, tuple(findings))
 
 
@@ -206,6 +206,8 @@ def _closed(subject: Subject) -> Finding:
             subject.close()
         except (Exception, SystemExit) as error:
             return Finding("close", "failed", _one_line(f"close() raised{time}{what_and_where(error)}"))
+    if files := [text for text in subject.unclosed if not text.startswith("subprocess")]:  # 'processes' has these
+        return Finding("close", "warning", _one_line(f"{files[0]}: close it where it was opened, by with"))
     return Finding("close", "passed")
 
 

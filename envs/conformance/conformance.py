@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -75,7 +75,8 @@ def determinism(subject: Subject) -> Result:
         try:
             again = subject.replay(played, other)
         except (EnvError, ResetNeeded) as error:
-            subject.varies = "determinism"
+            subject.varies = "tasks" if subject.is_changing else "determinism"
+            _needs_same_tasks(subject)
             raise Fault(f"task {played.task.id}: the same actions raised the second time: {error}") from error
         if differs := difference(played.task, played.steps, again, ANCHORS):
             subject.varies = "tasks" if subject.is_changing else "determinism"
@@ -196,6 +197,7 @@ def rewards(subject: Subject) -> Result:
                 unknown.setdefault(id(played), f"{where}: {_unknown(step)}")
                 continue
             if not math.isclose(sum(step.parts.values()), step.reward, rel_tol=1e-9, abs_tol=1e-9):
+                _needs_parts(subject, played)
                 raise Fault(f"{where}: the parts {dict(step.parts)} do not sum to the reward {step.reward}")
             if OUTCOME in step.parts and not step.ended:
                 raise Fault(f"{where}: 'outcome' before the end; give the reward of a turn another name")
@@ -211,6 +213,21 @@ def rewards(subject: Subject) -> Result:
         text = f"{next(iter(unknown.values()))}, so {len(unknown)} of {count} episodes have no return and teach nothing"
         raise (Fault if len(unknown) > count / 2 else Doubt)(f"{text}: give a number where there is one", share)
     return f"parts seen: {', '.join(sorted(seen)) or 'none'}", {}
+
+
+def _needs_parts(subject: Subject, played: ProbedEpisode) -> None:
+    """Raise the fault of 'info' where it lacks the parts, since then nothing is to be said about them."""
+    if subject.text_env is None:
+        return
+    for turn, (info, _) in enumerate(_infos(subject.text_env, played)):
+        if "reward_parts" not in info:
+            error = _lacks(turn, ["reward_parts"])
+            subject.causes.note(error, "info")
+            raise error
+
+
+def _lacks(turn: int, keys: Iterable[str]) -> Fault:
+    return Fault(f"turn {turn}: info lacks {', '.join(sorted(keys))}; do not override step() or reset()")
 
 
 def _unknown(step: Answer) -> str:
@@ -262,7 +279,7 @@ def info_keys(subject: Subject) -> Result:
         for turn, (info, ended) in enumerate(_infos(env, played)):
             missing = {"task", "split", "turn", "format_valid", "understood", "reward_parts", "anchor"} - set(info)
             if missing:
-                raise Fault(f"turn {turn}: info lacks {', '.join(sorted(missing))}; do not override step() or reset()")
+                raise _lacks(turn, missing)
             if (info["task"], info["split"], info["turn"]) != (played.task.id, played.task.split, turn):
                 raise Fault(f"turn {turn}: info says {info['task']}, {info['split']}, turn {info['turn']}")
             if ("success" in info) != ended and "ends" not in subject.failed:

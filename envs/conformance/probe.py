@@ -103,6 +103,7 @@ class Subject:
         causes: of the errors that were met.
         failed: the checks that have failed.
         is_changing: whether one id was seen to name two problems.
+        unclosed: Python's warnings of files and processes that were forgotten open.
         varies: the check that saw the same actions give something else; empty if none did.
     """
 
@@ -115,6 +116,7 @@ class Subject:
     causes: Causes = field(default_factory=Causes)
     failed: set[str] = field(default_factory=set)
     is_changing: bool = False
+    unclosed: list[str] = field(default_factory=list)
     varies: str = ""
     _many: dict[str, list[Task]] = field(default_factory=dict)
 

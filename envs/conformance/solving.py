@@ -2,6 +2,7 @@
 
 import re
 
+from manyturn.envs.conformance.causes import TURNS
 from manyturn.envs.conformance.probe import NONSENSE, ProbedEpisode, Subject
 from manyturn.envs.conformance.verdicts import Doubt, Fault, Implied, Result, Skip
 from manyturn.envs.hosting.handle.env_handle import EnvError
@@ -25,8 +26,8 @@ def success(subject: Subject) -> Result:
     return f"an episode that terminated with a return above {bound:g}; to say otherwise {SAY_SUCCESS}", {}
 
 
-def _rate(episodes: list[ProbedEpisode], unended: bool | None = None) -> float:
-    """Share of successes.
+def _rate(subject: Subject, episodes: list[ProbedEpisode], unended: bool | None = None) -> float:
+    """Share of successes. Raises Skip where none is known, and Implied where that is since no turn could be played.
 
     Args:
         unended: verdict on an episode that has reached no end; None leaves it out.
@@ -34,8 +35,14 @@ def _rate(episodes: list[ProbedEpisode], unended: bool | None = None) -> float:
     verdicts = [played.success if played.steps[-1].ended else unended for played in _completed(episodes)]
     verdicts = [verdict for verdict in verdicts if verdict is not None]
     if not verdicts:
+        _needs_turns(subject)
         raise Skip(f"success is not known: {SAY_SUCCESS}")
     return sum(verdicts) / len(verdicts)
+
+
+def _needs_turns(subject: Subject) -> None:
+    if TURNS in subject.failed:
+        raise Implied(TURNS)
 
 
 def expert(subject: Subject) -> Result:
@@ -45,7 +52,7 @@ def expert(subject: Subject) -> Result:
     _ask_off_path(subject)
     subject.raise_own("expert")
     played_of = {split: many for split, episodes in subject.expert_episodes.items() if (many := _completed(episodes))}
-    rates = {split: _rate(episodes, unended=False) for split, episodes in played_of.items()}
+    rates = {split: _rate(subject, episodes, unended=False) for split, episodes in played_of.items()}
     if not rates:
         raise subject.causes.first
     if _is_never_paid(subject):
@@ -88,17 +95,18 @@ def random_policy(subject: Subject) -> Result:
     """Random admissible actions do worse than the expert."""
     episodes = [played for many in subject.random_episodes.values() for played in many]
     if not any(step.admissible for played in episodes for step in played.steps):
+        _needs_turns(subject)
         raise Skip("no admissible actions are listed: override admissible() to learn what a random policy achieves")
-    luck = _rate(episodes)
+    luck = _rate(subject, episodes)
     if not subject.handle.has_expert:
         raise Skip(f"no expert to compare with; a random policy succeeds in {luck:.0%}")
-    best = _rate([played for many in subject.expert_episodes.values() for played in many])
-    if not best:
-        raise Skip("the expert has no success to compare with")
+    best = _rate(subject, [played for many in subject.expert_episodes.values() for played in many])
     figures = {"random": luck, "expert": best}
-    if luck > best - MARGIN:
+    if luck > best - MARGIN or not best:
         if "expert" in subject.failed:
             raise Implied("expert")
+        if not best:
+            raise Skip("the expert has no success to compare with")
         text = "random actions do nearly as well as the expert, so there is little to learn: make tasks longer or"
         raise Doubt(f"{text} max_turns smaller, unless it is meant", figures)
     return subject.shortened(len(episodes)), figures

@@ -1,9 +1,13 @@
 """Files that are either complete or not there: written aside, synced, renamed."""
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+
+from manyturn.envs.contract.secret_mask import masked
 
 
 def sync(path: Path) -> None:
@@ -21,15 +25,25 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     Args:
         path: the file; its folder must exist.
         write: fills the file that it is given, which is next to ``path`` until it is complete.
+
+    Raises:
+        OSError: it cannot be written, with ``path`` as the file's name.
     """
+    if path.exists() and not path.is_file():  # a folder, or a device such as /dev/stdout, which would be replaced
+        raise OSError(errno.EEXIST, "is no regular file", str(path))
     # The process id keeps two writers apart; the last to finish wins, and neither reads a mixture.
     aside = path.with_name(f".{path.name}.{os.getpid()}.writing")
     try:
         write(aside)
         sync(aside)
         aside.replace(path)
+    except OSError as error:
+        if error.filename in (str(aside), aside):
+            error.filename, error.filename2 = str(path), None  # the one that the caller knows
+        raise
     finally:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
     sync(path.parent)
 
 
@@ -43,5 +57,5 @@ def clear_leftovers(folder: Path) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace a file's text, in UTF-8, completely or not at all."""
-    replace_file(path, lambda aside: aside.write_text(text, encoding="utf-8"))
+    """Replace a file's text, in UTF-8 and without secrets, completely or not at all."""
+    replace_file(path, lambda aside: aside.write_text(masked(text), encoding="utf-8"))

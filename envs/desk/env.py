@@ -14,8 +14,8 @@ from manyturn.envs.desk.customer_names import Database, DatabaseArguments
 from manyturn.envs.desk.desk_tools import CLOSED
 from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.random_calls import Commands
+from manyturn.envs.desk.shared_tables import Store
 from manyturn.envs.desk.solution import solution_of
-from manyturn.envs.desk.store import Store
 from manyturn.envs.desk.task_shapes import LEVELS, ShapeLevel
 from manyturn.envs.desk.tasks import tasks
 from manyturn.envs.tools.calls import CallRequest, call_text, is_call
@@ -74,6 +74,7 @@ class Desk(UserEnv):
         database: the seed that it is made from; default 0.
     """
 
+    harmless = (*UserEnv.harmless, "pack", "user:ticket", "user:agenda", "rewards", "users", "database")
     levels = LEVELS
     level: ShapeLevel
 

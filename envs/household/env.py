@@ -81,6 +81,7 @@ class Household(TextEnv):
         max_turns: default 20, 30, 40, 50 for the four difficulties and 50 for games.
     """
 
+    harmless = (*TextEnv.harmless, "kinds", "grammar")
     max_turns = 50
     splits = (*SPLITS, "test_unseen")
     levels: Mapping[str, RoomLevel] = LEVELS

@@ -16,8 +16,8 @@ from zlib import crc32
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, Task, split_of
 from manyturn.envs.household.layouts import LEVELS, Layout, choices, order_key, possible_goals
+from manyturn.envs.household.object_types import FITS, LAMPS, OPENABLE, TRAITS, objects_of
 from manyturn.envs.household.problem import Goal, Problem
-from manyturn.envs.household.things import FITS, LAMPS, OPENABLE, TRAITS, objects_of
 
 SIZES = {"train": 1_000_000, "validation": 10_000, "test": 10_000, "test_unseen": 10_000}
 _TRAITS = ("pickupable", "cleanable", "heatable", "coolable", "sliceable", "toggleable", "vessel")

@@ -6,8 +6,8 @@ from functools import cache
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import split_of
+from manyturn.envs.household.object_types import FITS, LAMPS, OPENABLE, ROOMS, goal_pairs
 from manyturn.envs.household.problem import STATIONS
-from manyturn.envs.household.things import FITS, LAMPS, OPENABLE, ROOMS, goal_pairs
 
 SEEN_PER_ROOM, UNSEEN_PER_ROOM = 32, 8
 _SHARES = {"seen": 0.8, "unseen": 0.2}

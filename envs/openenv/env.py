@@ -14,10 +14,10 @@ from manyturn.envs.contract.env.space import TextSpace
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.registration.environments import OutsideLost
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.openenv.about import About
 from manyturn.envs.openenv.address import address_of
 from manyturn.envs.openenv.connection import Connection
 from manyturn.envs.openenv.faults import ActionRefused, BadAnswer
+from manyturn.envs.openenv.server_description import About
 from manyturn.envs.openenv.shapes import Shapes
 from manyturn.envs.openenv.turns import ServedTurn, read_turn
 
@@ -47,6 +47,7 @@ class ServedEnv(gymnasium.Env[str, str]):
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
+    harmless = ("timeout", "sessions", "max_turns", "action_field", "observation_field", "success_above")
 
     def __init__(
         self,

@@ -45,7 +45,7 @@ class ReasoningEnv(TextEnv):
     )
     max_turns = 1
     part_names = ()
-    guarded = ("config",)  # some options name files
+    harmless = (*TextEnv.harmless, "seed", "size")  # some options of config name files
 
     def __init__(self, dataset: str, seed: int = 42, size: int = 1000, config: Mapping[str, Any] | None = None):
         super().__init__()

@@ -3,7 +3,7 @@
 Source: the package reasoning-gym 0.1.25. Each scorer named here was read, and is tried on hostile answers by a test.
 """
 
-import difflib
+from manyturn.envs.contract.near_names import near_names
 
 VERSION = "0.1.25"  # of whose scorers this file speaks
 
@@ -67,6 +67,6 @@ def refusal(name: str) -> str | None:
         return None
     if name in _WHY:
         return f"{name} is not played: {_WHY[name]}"
-    near = difflib.get_close_matches(name, sorted(READ), n=3)
+    near = near_names(name, sorted(READ), n=3)
     hint = f"; did you mean {', '.join(near)}?" if near else f": there are {', '.join(sorted(READ))}"
     return f"no dataset of reasoning-gym by the name {name!r} has had its scorer read{hint}"

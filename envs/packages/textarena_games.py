@@ -4,7 +4,7 @@ Source: the package textarena 0.7.4. Each game named here was read: it talks to 
 writes, draws from Python's random state alone, and ends as it says.
 """
 
-import difflib
+from manyturn.envs.contract.near_names import near_names
 
 VERSION = "0.7.4"  # of whose games this file speaks
 
@@ -48,7 +48,7 @@ def refusal(name: str, is_known: bool) -> str | None:
     if name in READ:
         return None
     if not is_known:
-        near = difflib.get_close_matches(name, sorted(READ), n=3)
+        near = near_names(name, sorted(READ), n=3)
         hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(sorted(READ))}"
         return f"textarena has no game {name!r}: {hint}"
     why = _WHY.get(name.partition("-v0")[0], "its code was not read here, or it has several players, which is not done")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.input_file import regular_file
 from manyturn.envs.shop.search.bm25_index import Index
 
 K1, B = 1.5, 0.75
@@ -52,7 +53,7 @@ class Line(NamedTuple):
 def lines_of(path: Path, what: str) -> Iterator[Line]:
     """The lines of a JSON-lines file. Raises NeedsSetup if there is none, ValueError for a line that is no object."""
     try:
-        file = path.open(encoding="utf-8")
+        file = regular_file(path, what).open(encoding="utf-8")
     except OSError as error:
         raise NeedsSetup(f"no {what} at {path}: {error.strerror}") from None
     with file:

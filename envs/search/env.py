@@ -76,6 +76,7 @@ class Search(TextEnv):
         NeedsSetup: there is no such file.
     """
 
+    harmless = (*TextEnv.harmless, "rewards", "world")
     max_turns = 8
     part_names = ()
     levels: Mapping[str, int] = HOPS

@@ -45,6 +45,8 @@ class WebShop(VisitEnv):
             depend on the product alone, and splits that share no product.
     """
 
+    harmless = (*VisitEnv.harmless, "goals", "reward", "original")
+
     def __init__(
         self,
         split: str = "train",

@@ -45,6 +45,7 @@ Open a product to see its options, description and features. Click a value of ea
 for, then buy. The score depends on the product type, its attributes, the options and the price. Buying ends the visit.\
 """
     max_turns = 15
+    harmless = (*TextEnv.harmless, "mode")
     part_names = ()
     window = WINDOW
     session: Session  # of the episode

@@ -114,7 +114,7 @@ class Software(TextEnv):
 
     max_turns = 40
     part_names = tuple(reward_levels.STEPS)
-    guarded = ("engine",)
+    harmless = (*TextEnv.harmless, "source:drills", "actions", "reward", "unreached")
 
     def __init__(
         self,

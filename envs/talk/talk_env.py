@@ -26,6 +26,7 @@ class TalkEnv(UserEnv):
     """
 
     turn_part: ClassVar[str]
+    harmless = (*UserEnv.harmless, "rewards", "user:rule", "user:agenda")
     part_names = ()
 
     def __init__(

@@ -33,7 +33,7 @@ class TasksetEnv(TextEnv):
     """
 
     max_turns = 100
-    guarded = ("taskset", "options")  # they may name functions to import
+    harmless = (*TextEnv.harmless, "size", "success_from")  # the others may name functions to import
 
     def __init__(
         self,

@@ -13,6 +13,8 @@ import numpy as np
 
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.registration.input_file import regular_file
+from manyturn.envs.contract.secret_mask import masked
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 
@@ -79,7 +81,7 @@ class RecordedUser(User):
         line = {"user": self.name, "key": key, **heard._asdict()}
         line |= {"parts": dict(heard.parts), "info": dict(heard.info), "calls": list(heard.calls)}
         with self._file.open("a", encoding="utf-8") as file:  # one write to a line, which processes may share
-            file.write(json.dumps(line) + "\n")
+            file.write(masked(json.dumps(line)) + "\n")
 
 
 class ReplayUser(User):
@@ -97,7 +99,7 @@ class ReplayUser(User):
         self._lines: dict[str, Heard] = {}
         names = set()
         try:
-            for line in options.file.read_text(encoding="utf-8").splitlines():
+            for line in regular_file(options.file, "recording").read_text(encoding="utf-8").splitlines():
                 plain = json.loads(line)
                 names.add(plain["user"])
                 fields = {name: plain[name] for name in Heard._fields if name in plain}

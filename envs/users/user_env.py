@@ -10,8 +10,8 @@ from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options.options import Options, unknown
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.users.endpoint.requests import ModelOptions
-from manyturn.envs.users.model import ModelUser
+from manyturn.envs.users.endpoint.retrying_client import ModelOptions
+from manyturn.envs.users.llm_user import ModelUser
 from manyturn.envs.users.protocol import User
 from manyturn.envs.users.recording import RecordedUser, ReplayOptions, ReplayUser
 
@@ -44,8 +44,6 @@ class UserEnv(TextEnv):
     Attributes:
         user: who plays the user.
     """
-
-    guarded = ("user.base_url", "user.record")
 
     def makers(self) -> Mapping[str, Maker]:
         """The environment's own users by kind, the default first."""

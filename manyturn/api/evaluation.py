@@ -1,6 +1,5 @@
 """Evaluations: the policies, the panel that is asked for, the rewards that count, and what is shown of them."""
 
-import difflib
 import os
 import re
 import shlex
@@ -22,11 +21,13 @@ from manyturn.agents.evaluation.reply_remarks import reply_remarks
 from manyturn.agents.evaluation.summary_table import print_summaries, print_summary
 from manyturn.agents.play.python_policy import PythonPolicy, code_of
 from manyturn.api.loaded_policy import LoadedPolicy
-from manyturn.api.named_policy import SECTIONS, Candidate, EvaluateConfig, find_policy, sections_of
+from manyturn.api.named_policy import SECTIONS, Candidate, EvaluateConfig, find_policy, option_in, sections_of
 from manyturn.api.panel_file import TaskChoice, args_of, limit_remark, panel_of, read_panel
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.registration.class_names import env_name
 from manyturn.envs.contract.registration.environments import is_only_by_hand
+from manyturn.envs.contract.tasks.env_identity import arg_differences, listed
 from manyturn.envs.contract.tasks.panel import Panel, portable_name
 from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seats, open_seats
 from manyturn.report.write import write_report
@@ -203,20 +204,21 @@ def _no_option(name: str) -> str:
     """Message about a name that is neither a setting nor a section, with the nearest of all options."""
     settings = ("env.args", *(name for name in Settings.__dataclass_fields__ if name != "env_args"), *SECTIONS)
     message = EvaluateConfig.no_option(name)
-    if difflib.get_close_matches(name, settings, n=1, cutoff=0.75) or "did you mean" not in message:
+    if near_names(name, settings, n=1, cutoff=0.75) or "did you mean" not in message:
         message = unknown("option of evaluate", name, settings)
     return message.replace("_", "-")
 
 
 def _in_python(policy: Any, name: str, options: Mapping[str, Any]) -> Candidate:
     if options:
-        raise OverrideError(f"{next(iter(options))} has no effect: {name} is called as it is")
+        raise OverrideError(f"{option_in(options, next(iter(options)))} has no effect: {name} is called as it is")
     return Candidate(PythonPolicy(policy, name, code_of(policy)))
 
 
 def _loaded(policy: LoadedPolicy, options: Mapping[str, Any]) -> Candidate:
     if options:
-        raise OverrideError(f"{next(iter(options))} has no effect: {policy.word} is loaded: give it to load_policy")
+        option = option_in(options, next(iter(options)))
+        raise OverrideError(f"{option} has no effect: {policy.word} is loaded: give it to load_policy")
     policy.rest()
     return policy.candidate
 
@@ -286,8 +288,26 @@ async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool
             print(f"note: {remark}", file=sys.stderr)
         for entrant in entrants:
             held_out_guard(panel, entrant.candidate.seen)
+            if remark := _elsewhere_remark(entrant, seats, args, settings):
+                print(visible(f"note: {remark}"), file=sys.stderr)
         secrets = secrets_of(entrants)
         return [await play(entrant, seats, panel, settings, secrets, quiet) for entrant in entrants]
+
+
+def _elsewhere_remark(entrant: Entrant, seats: Seats, args: Mapping[str, Any], settings: Settings) -> str | None:
+    """A line on a policy that was trained in another environment than it is evaluated in; None for others.
+
+    Wrappers that are named now are meant to be others.
+    """
+    was = entrant.candidate.env_identity
+    if was is None:
+        return None
+    from manyturn.trainers.record.env_changes import env_changes_since
+
+    edited = () if settings.wrappers is None else ("env.wrappers",)
+    changes = env_changes_since(was, seats.identity, edited)
+    changes += arg_differences(entrant.candidate.env_args or {}, args)
+    return f"{entrant.name} was trained in another environment ({listed(changes)})" if changes else None
 
 
 def seats_of(env: str, args: Mapping[str, Any], wrappers: Wrappers, settings: Settings) -> Seats:
@@ -338,7 +358,8 @@ def _asked_of_each(
         takes = [sections_of(policy) if isinstance(policy, str) else () for policy in policies]
         for section in asked:
             if not any(section in sections for sections in takes):
-                raise OverrideError(f"--{section} has no effect: it concerns none of {', '.join(names)}; leave it out")
+                option = option_in(asked, section)
+                raise OverrideError(f"--{option} has no effect: it concerns none of {', '.join(names)}; leave it out")
         given = [{section: asked[section] for section in sections if section in asked} for sections in takes]
     folders: list[Path | None] = [None] * len(policies)
     if settings.out is not None:

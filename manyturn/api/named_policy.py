@@ -1,6 +1,5 @@
 """Policies by the words that name them on the command line."""
 
-import difflib
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +23,11 @@ from manyturn.agents.play.scripted import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.registration.environments import is_file, load_file
 from manyturn.envs.contract.registration.sibling_modules import source_files
+from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.terminal.overrides import OverrideError, changed, chosen
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Candidate:
 
     Attributes:
         env: the environment that it was trained on, with its arguments and wrappers, if any.
+        env_identity: of that environment; None where it is unknown.
         seen: contents of the tasks that it was trained on.
         max_turns: the turn limit of environments that have none of their own.
         engines: those that it draws with, to be shut down when it has played.
@@ -74,6 +76,7 @@ class Candidate:
     env: str | None = None
     env_args: Mapping[str, Any] | None = None
     wrappers: Sequence[Any] = ()
+    env_identity: EnvIdentity | None = None
     seen: frozenset[str] = frozenset()
     max_turns: int = 100
     engines: Sequence[Engine] = ()
@@ -93,8 +96,12 @@ def find_policy(word: str, asked: Asked) -> Candidate:
     if word in SCRIPTS:
         _refuse(asked, SECTIONS, f"{word} draws no tokens")
         return Candidate(SCRIPTS[word])
+    if word.lower() in SCRIPTS and not Path(word).exists():
+        raise ValueError(f"there is no policy {word}: did you mean {word.lower()}?")
+    if word in ("replay", "replay:"):
+        raise ValueError("which evaluation? Write replay:FOLDER, a folder of manyturn evaluate POLICY --out FOLDER")
     if word.startswith("replay:"):
-        _refuse(asked, SECTIONS, "a replay draws no tokens")
+        _refuse(asked, SECTIONS, f"{word} draws no tokens")
         return Candidate(Replay.of(Path(word.removeprefix("replay:"))))
     if is_file(word):
         _refuse(asked, SECTIONS, f"{word} is called as it is")
@@ -141,7 +148,7 @@ def _of_a_file(word: str) -> PythonPolicy:
     module = load_file(path)
     if (function := getattr(module, name, None)) is None:
         public = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        near = difflib.get_close_matches(name, public, n=1) or public
+        near = near_names(name, public, n=1) or public
         raise ValueError(f"{file} has no {name!r}: " + (f"did you mean {near[0]}?" if near else "it defines nothing"))
     text = "".join(source.read_text(encoding="utf-8") for source in source_files(path))
     return PythonPolicy(function, word, digest(text)[:8])
@@ -189,8 +196,8 @@ def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
         return Agent(config.agent, language.template, engines[-1], sampling, _named(label, language))
 
     playing = _playing(config.roles, policy, f"{run.name} step {state['step']}")
-    env, seen = config.env, frozenset(state["seen"])
-    return Candidate(playing, env.id, env.args, env.wrappers, seen, config.rollout.max_turns, engines)
+    env, seen, identity = config.env, frozenset(state["seen"]), EnvIdentity.of(state)
+    return Candidate(playing, env.id, env.args, env.wrappers, identity, seen, config.rollout.max_turns, engines)
 
 
 def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], label: str) -> Policy:
@@ -281,9 +288,14 @@ def _no_folder(path: Path) -> str:
     return f"there is no {path}: {hint}"
 
 
+def option_in(asked: Asked, section: str) -> str:
+    """Name of the first option of a section as the command line has it."""
+    given = asked[section]
+    name = f"{section}.{next(iter(given))}" if isinstance(given, dict) and given else section
+    return name.replace("_", "-")
+
+
 def _refuse(asked: Asked, sections: Sequence[str], why: str) -> None:
     for section in sections:
         if section in asked:
-            given = asked[section]
-            name = f"{section}.{next(iter(given))}" if isinstance(given, dict) and given else section
-            raise OverrideError(f"--{name.replace('_', '-')} has no effect: {why}; leave it out")
+            raise OverrideError(f"--{option_in(asked, section)} has no effect: {why}; leave it out")

@@ -1,6 +1,7 @@
 """Panels as files: made from the tasks of a split, read, and checked against the environment."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from manyturn.agents.records.task_words import named_tasks
+from manyturn.agents.records.task_words import failed_policies, failure_remarks, named_tasks
 from manyturn.envs.contract.registration.environments import (
     check_installed,
     guarded_arguments,
@@ -18,10 +19,11 @@ from manyturn.envs.contract.registration.environments import (
 )
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
-from manyturn.envs.contract.tasks.panel import Panel, PanelError, make_panel, portable_name
+from manyturn.envs.contract.tasks.panel import Panel, PanelError, make_panel, portable_name, selection_remark
 from manyturn.envs.contract.tasks.task_choice import chosen_tasks, names_all
 from manyturn.envs.hosting.handle.env_fingerprint import identity_of
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
+from manyturn.terminal.escape import visible
 from manyturn.terminal.run_outcome import say
 
 
@@ -56,10 +58,12 @@ def panel_of(
         TaskChoiceError: a word names no task.
         PanelError: see ``make_panel``.
     """
-    words = None if choice.words is None else named_tasks(choice.words)
+    words = None if choice.words is None else named_tasks(choice.words, env)
+    for remark in failure_remarks(choice.words or (), env_identity, args):
+        print(visible(f"note: {remark}"), file=sys.stderr)
     limit = choice.usual if choice.limit is None and (words is None or not names_all(words)) else choice.limit
     panel = make_panel(chosen_tasks(words, choice.split, facts), env, choice.split, limit, args, env_identity)
-    return replace(panel, package=package_of_env(env))
+    return replace(panel, package=package_of_env(env), failed_by=failed_policies(choice.words or ()))
 
 
 def make_panel_file(
@@ -132,8 +136,8 @@ def args_of(
     if doubted:
         differences = ", ".join(f"{name} = {_as_toml(value)}" for name, value in doubted.items())
         raise PanelError(
-            f"{path} gives {env} the arguments {', '.join(doubted)}, which may decide what runs on this machine or "
-            f"where keys are sent: if you trust them, add --env.args '{{{differences}}}'"
+            f"{path} gives {env} the arguments {', '.join(doubted)}, which may name files, programs or keys of this "
+            f"machine: if you trust them, add --env.args '{{{differences}}}'"
         )
     return {**panel.args, **{name: value for name, value in trusted.items() if name in guarded}}
 
@@ -186,3 +190,5 @@ def verify_panel_file(
 
 def _say_panel(panel: Panel, console: Console) -> None:
     say(f"{panel.id}  hash {panel.hash}  {len(panel)} tasks", console)
+    if remark := selection_remark(panel.facts):
+        say(remark, console)

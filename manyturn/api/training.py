@@ -15,7 +15,7 @@ from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.registration.class_names import env_name
 from manyturn.recipes import named_recipe, refusals_by_recipe
 from manyturn.recipes.idle_units import without_idle_units
-from manyturn.recipes.methods_meant import refuse_recipe_names
+from manyturn.recipes.recipe_suggestion import refuse_recipe_names
 from manyturn.recipes.stack import combined, named_env, replaced_settings
 from manyturn.terminal.event_loop import result_of
 from manyturn.terminal.overrides import put_option

@@ -14,12 +14,12 @@ from manyturn.audit.result import CreditAudit, plain
 from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.contract.options.options import ConfigError, unknown
 from manyturn.envs.contract.registration.class_names import env_name
-from manyturn.trainers.audit.audited_task import ANCHORS, OF_CRITIC
-from manyturn.trainers.audit.config import AuditConfig
-from manyturn.trainers.audit.journal import claim
-from manyturn.trainers.audit.run import Report, audited
 from manyturn.trainers.credit.audit.sample import OWN
 from manyturn.trainers.credit.config import CreditConfig
+from manyturn.trainers.credit_audit.audit_passes import Report, audited
+from manyturn.trainers.credit_audit.config import AuditConfig
+from manyturn.trainers.credit_audit.journal import claim
+from manyturn.trainers.credit_audit.scoring_sample import ANCHORS, OF_CRITIC
 
 if TYPE_CHECKING:
     import gymnasium

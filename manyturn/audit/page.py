@@ -10,10 +10,10 @@ from manyturn.audit.plots import plots
 from manyturn.audit.result import CreditAudit
 from manyturn.audit.table import interval, number
 from manyturn.terminal.escape import visible
-from manyturn.trainers.audit.played import GroupEpisode
 from manyturn.trainers.credit.audit.correlation import Estimate
 from manyturn.trainers.credit.audit.sample import OWN
 from manyturn.trainers.credit.batch.turn_batch import FloatK
+from manyturn.trainers.credit_audit.group_episodes import GroupEpisode
 
 EPISODES = 48  # that the page shows turn by turn, in complete groups
 _SHOWN = 600  # characters of an observation

@@ -9,13 +9,13 @@ from manyturn.agents.play.agent import Agent
 from manyturn.api.named_policy import find_policy
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.terminal.event_loop import result_of
-from manyturn.trainers.audit.agent_player import AgentAuditPlayer
-from manyturn.trainers.audit.config import AuditConfig
-from manyturn.trainers.audit.jobs import OwnJobs, SpreadJobs
-from manyturn.trainers.audit.moves import moves_of
-from manyturn.trainers.audit.player import AuditPlayer, MovesPlayer
-from manyturn.trainers.audit.run import Jobs
-from manyturn.trainers.audit.world import World
+from manyturn.trainers.credit_audit.agent_player import AgentAuditPlayer
+from manyturn.trainers.credit_audit.audit_passes import Jobs
+from manyturn.trainers.credit_audit.config import AuditConfig
+from manyturn.trainers.credit_audit.jobs import OwnJobs, SpreadJobs
+from manyturn.trainers.credit_audit.player import AuditPlayer, MovesPlayer
+from manyturn.trainers.credit_audit.rewindable_env import World
+from manyturn.trainers.credit_audit.text_policies import moves_of
 
 _ELSEWHERE = ("openai", "replay")  # policies that say nothing again
 

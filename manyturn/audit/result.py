@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.trainers.audit.audited_task import audited_tasks
-from manyturn.trainers.audit.config import AuditConfig
-from manyturn.trainers.audit.run import Audited
 from manyturn.trainers.credit.audit.anchors import AnchorScore, anchor_scores
 from manyturn.trainers.credit.audit.sample import OWN, AuditSample
 from manyturn.trainers.credit.audit.scores import MethodScore, Scorer, TruthScore, score_methods
 from manyturn.trainers.credit.batch.turn_batch import FloatK
 from manyturn.trainers.credit.config import CreditConfig
+from manyturn.trainers.credit_audit.audit_passes import Audited
+from manyturn.trainers.credit_audit.config import AuditConfig
+from manyturn.trainers.credit_audit.scoring_sample import audited_tasks
 
 FORGETS = 0.1  # share of the spread of values from which an anchor is said to forget what decides
 RECURS = 0.3  # share of turns with a companion below which an anchor is said not to come back

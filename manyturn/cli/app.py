@@ -106,6 +106,7 @@ def train(
     - objective: aggregation, kl, entropy, correction
     - learner: lr, minibatch, epochs, micro-tokens, lora-rank
     - value, progress: body, lr, hidden
+    - implicit: beta, lr
     - evaluation: split, limit, repeats, every
     - stopping: no-signal
     - no section: steps, seed, tasks, device, threads, checkpoint-every, roles, curriculum, columns, loggers
@@ -295,7 +296,7 @@ def view(path: Path, *, port: int = 0) -> None:
     port
         Port on 127.0.0.1; 0 takes any that is free.
     """
-    from manyturn.report.view import serve
+    from manyturn.report.report_server import serve
 
     serve(path, port)
 
@@ -408,12 +409,19 @@ def options(section: str | None = None, *, markdown: bool = False) -> None:
 
 
 def _resume(run: Path, words: tuple[str, ...], others: bool, accept: tuple[str, ...]) -> None:
-    from manyturn.terminal.overrides import parse_overrides
+    from manyturn.envs.contract.near_names import near_names
+    from manyturn.terminal.overrides import SWITCHES, parse_overrides
     from manyturn.trainers.record.run_folder import read_config
 
     options = parse_overrides(words)
-    if others or options.keys() - {"steps"}:
-        raise ValueError("--resume continues a run as it was configured: give no other options than --steps N")
+    strange = sorted(options.keys() - {"steps"})
+    if others or strange:
+        near = [] if not strange else near_names(strange[0].replace("_", "-"), ("steps", *SWITCHES))
+        hint = f"; did you mean --{near[0]}?" if near else ""
+        raise ValueError(
+            "--resume continues a run as it was configured: give no other options than --steps N, --accept-config and "
+            f"--accept-env{hint}"
+        )
     steps = options.get("steps")
     if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool)):
         raise ValueError(f"--steps {steps}: a number of steps is wanted, such as --steps 40")

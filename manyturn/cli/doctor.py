@@ -12,7 +12,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from manyturn.cli.machine_checks import Diagnosis, folders, hardware, hub
+from manyturn.cli.diagnosis import Diagnosis
+from manyturn.cli.hardware_checks import folders, hardware, hub
 
 _EXTRAS = {
     "train": "training, and models as policies",

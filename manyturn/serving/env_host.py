@@ -3,33 +3,39 @@
 
 One driver at a time plays here. Its episodes end with its connection, and nothing is kept for the next one. The driver
 names the environment, its arguments and its wrappers. What may be built is decided by whoever starts the host: an
-environment named there, or one that is registered on this machine, with no argument that decides what runs here.
+environment named there, or one that is registered on this machine, with arguments that its class declares harmless.
 """
 
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from manyturn.envs.contract.registration.environments import guarded_arguments, is_only_by_hand, maker_of
 from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.envs.hosting.handle.env_fingerprint import was_edited
+from manyturn.envs.hosting.handle.handshake import hello_of
 from manyturn.envs.hosting.handle.messages import encode, error_kind, step_to_wire, task_from_wire
+from manyturn.envs.hosting.local.construction_check import examine
 from manyturn.envs.hosting.local.resource_use import USUAL, WorkerLimits
-from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seat, Seats, open_seats
+from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, InlineSeats, PooledSeats, Seat, Seats
 from manyturn.envs.hosting.local.worker import WorkerError
 from manyturn.envs.hosting.remote.host_protocol import PATH, error_to_wire
 from manyturn.envs.hosting.remote.keep_alive import keep_alive
 from manyturn.envs.hosting.remote.outbox import Outbox, messages_in
 from manyturn.envs.web.loopback import listening
-from manyturn.serving.one_driver import OneDriver, refuse
+from manyturn.serving.one_driver import OneDriver, beside, refuse
 from manyturn.serving.server import Listening, answer
 from manyturn.terminal.escape import visible
 from manyturn.terminal.exit_codes import line_of
+
+_OPEN_SECONDS = 90.0  # to start a process on a busy machine, besides what the environment takes
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class Hosting:
 
     Args:
         env: the one environment that it builds; None for any that is registered.
-        args: arguments that its driver may name although they decide what runs on this machine, with these values.
+        args: arguments that its driver may name although its class does not declare them harmless, with these values.
         limit: episodes open at once.
         workers, timeout, limits: as for ``open_seats``.
 
@@ -63,8 +69,7 @@ class Hosting:
         self.permitted(portable_name(self.env), self.args)
         if idle := sorted(self.args.keys() - guarded_arguments(self.env, self.args)):
             raise ValueError(
-                f"--env.args.{idle[0]} has no effect, since it decides nothing that runs here: leave it out, and give "
-                "it to the run"
+                f"--env.args.{idle[0]} has no effect, since its run may name it: leave it out, and give it to the run"
             )
 
     def permitted(self, name: str, args: Mapping[str, Any]) -> str:
@@ -84,10 +89,26 @@ class Hosting:
         for word in guarded_arguments(name, args):
             if word not in self.args or self.args[word] != args[word]:
                 raise ValueError(
-                    f"takes env.args.{word} from its own command line alone, since it decides what runs there: start "
-                    f"it with the environment's name and --env.args.{word}, with the same value"
+                    f"takes env.args.{word} from its own command line alone, since it may name a file, program or key "
+                    f"there: start it with the environment's name and --env.args.{word}, with the same value"
                 )
         return name
+
+    def opened(self, name: str, args: Mapping[str, Any], wrappers: Sequence[Any], ended: threading.Event) -> Seats:
+        """Seats of an environment that is permitted; with workers it is opened in other processes only.
+
+        Args:
+            ended: set by another thread that wants no more.
+
+        Raises:
+            Exception: as ``permitted`` and ``examine`` do.
+        """
+        name = self.permitted(name, args)
+        if self.workers == 0:
+            return InlineSeats(name, args, wrappers, self.limit)
+        hello = hello_of(name, args, wrappers)
+        record = examine(hello, self.timeout, self.limits, ended)
+        return PooledSeats(record, hello, self.limit, self.workers, self.timeout, self.limits)
 
 
 async def host(hosting: Hosting, place: Listening, announce: Callable[[str], object]) -> None:
@@ -116,13 +137,15 @@ class EnvHost(OneDriver):
             raise TypeError("a driver names an environment, its arguments and its wrappers")
         hosting = self._hosting
         try:
-            name = hosting.permitted(name, args)
-            seats = open_seats(name, args, wrappers, hosting.limit, hosting.workers, hosting.timeout, hosting.limits)
+            opened = partial(hosting.opened, name, args, wrappers)
+            seats = await beside(socket, opened, _OPEN_SECONDS + 2 * hosting.timeout)
+        except WebSocketDisconnect:
+            raise
         except (Exception, SystemExit) as error:
             await refuse(socket, "env", f"cannot host the environment: {line_of(error)}")
             return
         async with seats:
-            here = seats.world()
+            here = seats.world() if hosting.workers else await asyncio.to_thread(seats.world)
             if other := [word for word in here.keys() | world.keys() if here.get(word) != world.get(word)]:
                 differ = " and ".join(sorted(other))
                 await refuse(socket, "world", f"has another version of the environment ({differ}): give both the same")
@@ -158,6 +181,7 @@ class _Aboard:
         while True:
             for message in messages_in(await self._socket.receive_bytes()):
                 self._heed(message)
+                await self._outbox.room()
 
     def _heed(self, message: dict[str, Any]) -> None:
         number, op = message["id"], message["op"]

@@ -3,13 +3,13 @@
 import asyncio
 import secrets
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from manyturn.envs.contract.keys import generator, seed_of
-from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, PlaceLost
 from manyturn.envs.hosting.local.seats import Seat, Seats
@@ -22,7 +22,7 @@ T = TypeVar("T")
 LONGEST_TEXT = 1_000_000  # characters of an action, as in ``TextSpace``
 MOST_SEED = 2**63 - 1
 MOST_LISTED = 1000  # tasks in one answer
-_END_SECONDS = 1.0
+_END_SECONDS, _LIST_SECONDS = 1.0, 60.0
 _OVER_KEPT = 4  # episodes that are over and still known, so that their clients are told so, for each that may be open
 
 
@@ -46,17 +46,19 @@ class Episodes:
 
     Args:
         seats: where they run; ``limit`` of them at once.
-        split: where tasks are drawn from if a client names neither a task nor a split.
+        splits: that clients may play, and no others; tasks are drawn from the first if a client names neither task nor
+            split.
         seed: seeds of episodes whose clients name none derive from it.
         idle: seconds without a request after which an episode is closed.
     """
 
-    def __init__(self, seats: Seats, split: str, seed: int, idle: float):
+    def __init__(self, seats: Seats, splits: Sequence[str], seed: int, idle: float):
         if idle <= 0:
             raise ValueError(f"idle = {idle} must be above 0")
-        if split not in seats.facts.splits:
-            raise ValueError(f"{seats.facts.name} has no split {split!r}; it has {', '.join(seats.facts.splits)}")
-        self.seats, self.split, self.idle = seats, split, idle
+        for split in splits:
+            if split not in seats.facts.splits:
+                raise ValueError(f"{seats.facts.name} has no split {split!r}; it has {', '.join(seats.facts.splits)}")
+        self.seats, self.splits, self.split, self.idle = seats, tuple(splits), splits[0], idle
         self._seed, self._begun = seed, 0
         self._known: dict[str, _Open] = {}
         self._work: set[asyncio.Task[Any]] = set()
@@ -88,7 +90,10 @@ class Episodes:
             raise Refusal("closing", "the server ends: begin the episode at another")
         if seed is not None and not 0 <= seed <= MOST_SEED:
             raise Refusal("bad_request", f"a seed is a whole number from 0 to 2**63 - 1, not {seed}")
-        picked = self._pick(task, split, seed)
+        if seed is None:
+            self._begun += 1
+            seed = seed_of("serve", self._seed, self._begun) % 2**53  # which JSON carries in every language
+        picked = await self._listed(partial(self._pick, task, split, seed)), seed
         await self._close_idle()
         if self.open >= self.seats.limit:
             raise Refusal("full", f"{self.seats.limit} episodes are open, the most that this server holds: try later")
@@ -154,33 +159,48 @@ class Episodes:
             raise opened.lost.again() if opened.lost else Refusal("busy", "the episode is about to begin")
         return opened.last
 
-    def tasks(self, split: str | None, first: int, count: int) -> tuple[list[str], int]:
+    async def tasks(self, split: str | None, first: int, count: int) -> tuple[list[str], int]:
         """Ids of some tasks of a split, and how many it has. Raises Refusal."""
         if first < 0 or not 1 <= count <= MOST_LISTED:
             raise Refusal("bad_request", f"first is at least 0 and count from 1 to {MOST_LISTED}")
-        all_tasks = self._tasks(split)
-        return [task.id for task in all_tasks[first : first + count]], len(all_tasks)
+
+        def page() -> tuple[list[str], int]:
+            all_tasks = self._tasks(split)
+            return [task.id for task in all_tasks[first : first + count]], len(all_tasks)
+
+        return await self._listed(page)
 
     # ---- which task -----------------------------------------------------------------------------------------
 
-    def _tasks(self, split: str | None):
+    async def _listed(self, question: Callable[[], T]) -> T:
+        """Answer of the environment's lists of tasks, beside the event loop: a stranger's may take their time."""
+        if self.seats.lister is None:
+            return question()
+        answer = asyncio.get_running_loop().run_in_executor(self.seats.lister, question)
         try:
-            return self.seats.tasks(split or self.split)
-        except NeedsSetup as error:
-            raise Refusal("bad_request", str(error)) from None
-        except ValueError as error:
+            async with asyncio.timeout(_LIST_SECONDS):
+                return await answer
+        except TimeoutError:
+            text = f"the environment did not list its tasks within {_LIST_SECONDS:g} s: try later"
+            raise Refusal("infra_error", text) from None
+
+    def _tasks(self, split: str | None):
+        split = split or self.split
+        if split in self.seats.facts.splits and split not in self.splits:
+            only = " and ".join(self.splits)
+            raise Refusal("bad_request", f"this server plays {only} only: ask for that, or start another with {split}")
+        try:
+            return self.seats.tasks(split)
+        except ValueError as error:  # such as NeedsSetup
             raise Refusal("bad_request", str(error)) from None
 
-    def _pick(self, named: str | None, split: str | None, seed: int | None) -> tuple[Task, int]:
-        if seed is None:
-            self._begun += 1
-            seed = seed_of("serve", self._seed, self._begun) % 2**53  # which JSON carries in every language
+    def _pick(self, named: str | None, split: str | None, seed: int) -> Task:
         if named is None:
             tasks = self._tasks(split)
             if not tasks:
                 raise Refusal("bad_request", f"the split {split or self.split} has no tasks: name another")
-            return tasks[int(generator("draw", seed).integers(len(tasks)))], seed  # as ``TextEnv.reset`` draws
-        for place in [split] if split else self.seats.facts.splits:
+            return tasks[int(generator("draw", seed).integers(len(tasks)))]  # as ``TextEnv.reset`` draws
+        for place in [split] if split else self.splits:
             try:
                 tasks = self._tasks(place)
             except Refusal:
@@ -190,7 +210,7 @@ class Episodes:
             finder = getattr(tasks, "find", None)
             match = finder(named) if finder else next((task for task in tasks if task.id == named), None)
             if match is not None:
-                return match, seed
+                return match
         raise Refusal("bad_request", f"no task {named[:200]!r}{f' in split {split}' if split else ''}")
 
     # ---- turns ----------------------------------------------------------------------------------------------

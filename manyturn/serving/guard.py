@@ -4,6 +4,8 @@ import asyncio
 import base64
 import binascii
 import secrets
+from collections.abc import Callable
+from functools import partial
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
@@ -11,7 +13,38 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 8 * 2**20  # of a request: an action of a million characters, of which most are escaped
 BODY_SECONDS = 30.0
+MOST_WAITING = 256 * 2**20  # bytes of all messages together that are unfinished or unread
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+
+class ByteBudget:
+    """Memory for unfinished and unread messages of all clients together: where it is full, the largest is dropped.
+
+    Args:
+        most: bytes.
+    """
+
+    def __init__(self, most: int):
+        self._most, self._held = most, dict[Callable[[], object], int]()
+
+    def take(self, drop: Callable[[], object], count: int) -> None:
+        """Count bytes that have come; what holds most is dropped until there is room, which may be this one.
+
+        Args:
+            drop: ends the connection that they are of, and stands for it here.
+        """
+        self._held[drop] = self._held.get(drop, 0) + count
+        while sum(self._held.values()) > self._most:
+            largest = max(self._held, key=self._held.__getitem__)
+            del self._held[largest]
+            largest()
+
+    def give(self, drop: Callable[[], object], count: int | None = None) -> None:
+        """Bytes of a connection are gone; None: all."""
+        if drop in self._held:
+            self._held[drop] -= self._held[drop] if count is None else count
+            if self._held[drop] <= 0:
+                del self._held[drop]
 
 
 class Doorkeeper:
@@ -25,6 +58,9 @@ class Doorkeeper:
         is_loopback: whether it listens on this machine alone. Then other names than this machine's are refused, for a
             foreign page may have its own name resolve to 127.0.0.1.
         connections: how many WebSockets may be open.
+
+    Attributes:
+        budget: of bytes; bodies are counted here, messages of WebSockets where they arrive.
     """
 
     def __init__(self, app: ASGIApp, token: str | None, address: str, is_loopback: bool, connections: int):
@@ -32,6 +68,7 @@ class Doorkeeper:
         port = address.rpartition(":")[2]
         self._hosts = {address, *(f"{name}:{port}" for name in _LOOPBACK_NAMES)} if is_loopback else None
         self._most, self._sockets = connections, 0
+        self.budget = ByteBudget(MOST_WAITING)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -45,16 +82,21 @@ class Doorkeeper:
         if refused := self._refusal(Headers(scope=scope)):
             await _say(*refused)(scope, receive, send)
             return
+        body = bytearray()
         try:
-            async with asyncio.timeout(BODY_SECONDS):
-                body = await _body(receive)
+            async with asyncio.timeout(BODY_SECONDS) as limit:
+                drop = partial(limit.reschedule, 0.0)
+                try:
+                    fits = await _fill(body, receive, partial(self.budget.take, drop))
+                finally:
+                    self.budget.give(drop)
         except TimeoutError:
             await _say(408, f"the request did not arrive within {BODY_SECONDS:g} s")(scope, receive, send)
             return
-        if body is None:
+        if not fits:
             await _say(413, f"a request has at most {MOST_BYTES:,} bytes")(scope, receive, send)
             return
-        waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+        waiting: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def replay() -> Message:
             return waiting.pop() if waiting else await receive()
@@ -105,18 +147,17 @@ def _token_in(authorization: str) -> bytes | None:
     return None
 
 
-async def _body(receive: Receive) -> bytes | None:
-    """The whole body, or None if it is too large."""
-    body = bytearray()
+async def _fill(body: bytearray, receive: Receive, count: Callable[[int], object]) -> bool:
+    """Receive a full body; False if it is too large."""
     while True:
         message = await receive()
-        if message["type"] != "http.request":
-            return bytes(body)
-        body += message.get("body", b"")
+        piece = message.get("body", b"") if message["type"] == "http.request" else b""
+        count(len(piece))
+        body += piece
         if len(body) > MOST_BYTES:
-            return None
+            return False
         if not message.get("more_body", False):
-            return bytes(body)
+            return True
 
 
 def _say(status: int, text: str) -> PlainTextResponse:

@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 import sys
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
@@ -15,6 +16,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from manyturn.envs.hosting.handle.messages import encode
 from manyturn.envs.hosting.remote.outbox import messages_in
 from manyturn.terminal.escape import visible
+
+T = TypeVar("T")
 
 _HELLO_SECONDS = 10.0
 _NONSENSE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -73,6 +76,38 @@ class OneDriver(ABC):
         finally:
             self._driver = None
             await _hang_up(socket)
+
+
+async def beside(socket: WebSocket, work: Callable[[threading.Event], T], seconds: float) -> T:
+    """Result of work in a thread, so that the event loop goes on, for as long as the driver waits for it.
+
+    Args:
+        work: ends soon once its event is set: the driver has hung up, this task is cancelled, or the time is over.
+        seconds: that it may take.
+
+    Raises:
+        WebSocketDisconnect: the driver has hung up.
+        ValueError: the driver did not wait for its answer.
+        TimeoutError: the time is over.
+        Exception: as the work raises.
+    """
+    ended = threading.Event()
+    working = asyncio.create_task(asyncio.to_thread(work, ended))
+    listening = asyncio.create_task(socket.receive())
+    try:
+        await asyncio.wait((working, listening), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        if not listening.done():
+            raise TimeoutError(f"it took more than {seconds:g} s")
+        if listening.result()["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect
+        raise ValueError("a driver waits for the answer to its first message")
+    finally:
+        ended.set()
+        working.add_done_callback(lambda work: work.cancelled() or work.exception())  # nobody may be left to hear it
+        listening.cancel()
+        await asyncio.wait((listening,))
 
 
 async def refuse(socket: WebSocket, kind: str, text: str) -> None:

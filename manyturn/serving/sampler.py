@@ -1,18 +1,20 @@
-"""A process that draws tokens for a driver elsewhere, by ``manyturn sampler``; see ``samplers/messages.py``.
+"""A process that draws tokens for a driver elsewhere, by ``manyturn sampler``; see ``remote_samplers/messages.py``.
 
 The driver names the engine and describes the model, whose weights it sends. Nothing of a driver is kept for the next.
 """
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from manyturn.agents.engine.engine import EngineError
-from manyturn.agents.engine.samplers.description import DescribedEngine
-from manyturn.agents.engine.samplers.messages import (
+from manyturn.agents.engine.remote_samplers.engine_description import DescribedEngine
+from manyturn.agents.engine.remote_samplers.messages import (
     LANGUAGE,
     PATH,
     draw_from_wire,
@@ -20,17 +22,18 @@ from manyturn.agents.engine.samplers.messages import (
     key_from_wire,
     reply_to_wire,
 )
-from manyturn.agents.engine.samplers.weight_channel import Receiver, shapes_of
+from manyturn.agents.engine.remote_samplers.weight_channel import Receiver, shapes_of
 from manyturn.agents.engine.weights import ModuleWeights
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.handle.messages import encode
 from manyturn.envs.hosting.remote.keep_alive import keep_alive
 from manyturn.envs.hosting.remote.outbox import Outbox, messages_in
 from manyturn.envs.web.loopback import listening
-from manyturn.serving.one_driver import OneDriver, refuse
+from manyturn.serving.one_driver import OneDriver, beside, refuse
 from manyturn.serving.server import Listening, answer
 from manyturn.terminal.exit_codes import line_of
 
+_BUILD_SECONDS = 1800.0  # for a model, with the engine's own start
 _MANY = 2**20  # episodes: there is no limit but the engine's own queue
 
 
@@ -62,7 +65,9 @@ class SamplerServer(OneDriver):
             await refuse(socket, "language", "speaks another language: install the same version of manyturn on both")
             return
         try:
-            made = await asyncio.to_thread(self._made, hello)
+            made = await beside(socket, partial(self._made, hello), _BUILD_SECONDS)
+        except WebSocketDisconnect:
+            raise
         except (Exception, SystemExit) as error:
             await refuse(socket, "engine", f"cannot draw for this run: {line_of(error)}")
             return
@@ -73,11 +78,11 @@ class SamplerServer(OneDriver):
         finally:
             await made.engine.shutdown()
 
-    def _made(self, hello: Mapping[str, Any]) -> DescribedEngine:
+    def _made(self, hello: Mapping[str, Any], ended: threading.Event) -> DescribedEngine:
         import torch
 
         torch.set_num_threads(int(hello["threads"]) or torch.get_num_threads())
-        return DescribedEngine(hello, self._device)
+        return DescribedEngine(hello, self._device, ended)
 
 
 class _Aboard:
@@ -108,6 +113,7 @@ class _Aboard:
         while True:
             for message in messages_in(await self._socket.receive_bytes()):
                 await self._heed(message)
+                await self._outbox.room()
 
     async def _heed(self, message: Mapping[str, Any]) -> None:
         number, op = message["id"], message["op"]

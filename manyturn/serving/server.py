@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from socket import socket as Socket
 from typing import Any
@@ -11,11 +12,12 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.envs.web.loopback import listening
 from manyturn.serving.episodes import Episodes
-from manyturn.serving.guard import MOST_BYTES, Doorkeeper
+from manyturn.serving.guard import MOST_BYTES, ByteBudget, Doorkeeper
 
 SHORTEST_TOKEN = 16
 HEAD_SECONDS = 30.0
@@ -65,7 +67,7 @@ class Served:
 
     Args:
         env, env_args, wrappers: as for ``open_seats``.
-        split, seed, idle: as for ``Episodes``.
+        splits, seed, idle: as for ``Episodes``.
         limit: episodes that may be open at once.
         workers: processes that host the environment; 0 keeps it in this one, which then stands still while it answers.
         timeout: seconds that the environment may take for one answer, with workers.
@@ -74,7 +76,7 @@ class Served:
     env: str
     env_args: Mapping[str, Any]
     wrappers: Sequence[Any] = ()
-    split: str = "train"
+    splits: Sequence[str] = ("train",)
     seed: int = 0
     idle: float = 1800.0
     limit: int = 64
@@ -91,10 +93,18 @@ async def serve(
         wire: makes the application that speaks to clients.
         announce: called with the server's address, as soon as it listens.
     """
+    env = (served.env, served.env_args, served.wrappers, served.limit, served.workers, served.timeout)
+    lister = ThreadPoolExecutor(1, "tasks") if served.workers else None  # its environment never meets another thread
     with contextlib.closing(listening(place.port, place.host)) as socket:
-        seats = open_seats(served.env, served.env_args, served.wrappers, served.limit, served.workers, served.timeout)
-        async with seats, Episodes(seats, served.split, served.seed, served.idle) as episodes:
-            await answer(wire(episodes), socket, place, announce)
+        try:
+            opening = asyncio.get_running_loop().run_in_executor(lister, open_seats, *env) if lister else None
+            seats = open_seats(*env) if opening is None else await opening
+            seats.lister = lister
+            async with seats, Episodes(seats, served.splits, served.seed, served.idle) as episodes:
+                await answer(wire(episodes), socket, place, announce)
+        finally:
+            if lister is not None:
+                lister.shutdown(wait=False, cancel_futures=True)
 
 
 async def answer(app: ASGIApp, socket: Socket, place: Listening, announce: Callable[[str], object]) -> None:
@@ -144,11 +154,37 @@ class _Prompt(H11Protocol):
             self._look_later(self.cycle)
 
 
-def _config(app: ASGIApp) -> uvicorn.Config:
+class _Counted(WSProtocol):
+    """Counts the bytes of messages that are unfinished or unread; where all clients' are too many, one is dropped."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        app: Any = self.config.app  # a ``Doorkeeper``
+        self._budget: ByteBudget = app.budget
+        self._drop = transport.abort
+
+    def handle_message(self, event: Any) -> None:
+        self._budget.take(self._drop, len(event.data.encode() if isinstance(event.data, str) else event.data))
+        if not self.transport.is_closing():
+            super().handle_message(event)
+
+    async def receive(self) -> Any:
+        message: Any = await super().receive()
+        if message["type"] == "websocket.receive":
+            data = message.get("bytes")
+            self._budget.give(self._drop, len(message["text"].encode() if data is None else data))
+        return message
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._budget.give(self._drop)
+
+
+def _config(app: Doorkeeper) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=_Prompt,
-        ws="wsproto",
+        ws=_Counted,
         ws_max_size=MOST_BYTES,
         ws_per_message_deflate=False,  # a few bytes could unfold to any number before they are counted
         lifespan="on",

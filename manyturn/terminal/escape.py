@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from manyturn.envs.contract.secret_mask import masked
+
 # Letters, marks and symbols that show nothing though their category says that they do: Hangul and Khmer fillers, the
 # grapheme joiner, variation selectors (which can carry hidden text), Mongolian selectors and the blank Braille cell.
 _BLANK = frozenset(map(ord, "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")).union(
@@ -16,7 +18,8 @@ _PLAIN = re.compile(r"[\n\t -~]*")
 def visible(text: str, encoding: str = "utf-8") -> str:
     r"""``text`` with every character that is unseen or does something written as ``<U+001B>``.
 
-    Line feeds and tabs stay. What ``encoding`` cannot write is shown in the same way, so that printing never fails.
+    Line feeds and tabs stay; secrets are masked. What ``encoding`` cannot write is shown in the same way, so that
+    printing never fails.
 
     >>> visible("\x1b[31mred\u202e")
     '<U+001B>[31mred<U+202E>'
@@ -26,6 +29,7 @@ def visible(text: str, encoding: str = "utf-8") -> str:
     Args:
         encoding: what the terminal or file writes; an unknown one counts as ASCII.
     """
+    text = masked(text)
     if _PLAIN.fullmatch(text):
         return text
     return "".join(char if _shows(char, encoding) else f"<U+{ord(char):04X}>" for char in text)

@@ -189,7 +189,7 @@ def line_of(error: BaseException) -> str:
     if isinstance(error, OSError) and (fix := (_DISK | _PLACE).get(error.errno or 0)):
         return f"{error.filename or 'a file'}: {error.strerror}: {fix}"
     if _is_foreseen(error):
-        return text
+        return text.replace("into bool.", "into true or false: leave the value out")  # cyclopts names no fix
     if extra := _extra(error):
         package = str(getattr(error, "name", "")).partition(".")[0]
         return f"the package {package} is missing: pip install 'manyturn[{extra}]'"

@@ -6,13 +6,15 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from manyturn.envs.contract.options.options import Options, one_line
+from manyturn.envs.contract.near_names import near_names
+from manyturn.envs.contract.options.options import Options, one_line, option_places
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.contract.options.registry import Registry
 from manyturn.trainers.recipe.config import CHOICES, RunConfig
 
 Section = TypeVar("Section", bound=Options)
 _SECTIONS = frozenset({*RunConfig.model_fields, "endpoint"})  # an endpoint is evaluated and never trained
+SWITCHES = ("accept-config", "accept-env")  # options of train without a value
 _HEADERS = "endpoint.headers."  # whose names are the server's, dashes included
 
 
@@ -42,10 +44,20 @@ def parse_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
         name, equals, value = word[2:].partition("=")
         if not equals:
             if not rest:
-                raise OverrideError(f"--{name} has no value: write --{name} VALUE")
+                raise OverrideError(_without_value(name))
             value = rest.pop(0)
         put_option(options, _place_of(name), read_value(value))
     return plain, options
+
+
+def _without_value(name: str) -> str:
+    """Message about an option at the end of the line, which may be a switch or an option that was misspelt."""
+    names = {place.replace("_", "-") for place, _ in option_places(RunConfig)} | {*SWITCHES}
+    word = name.replace("_", "-")
+    if word in SWITCHES:
+        return f"--{name} has no effect here: it belongs to manyturn train --resume RUN"
+    near = [] if word in names else near_names(word, sorted(names), cutoff=0.75)
+    return f"--{name} has no value: " + (f"did you mean --{near[0]}?" if near else f"write --{name} VALUE")
 
 
 def _place_of(name: str) -> str:

@@ -318,3 +318,48 @@ class FixedSeed(Sound):
 class CannotClose(Sound):
     def close(self):
         raise OSError("cannot close")
+
+
+class RandomTasks(Sound):
+    def tasks(self, split):
+        codes = [[random.randrange(10) for _ in range(3)] for _ in range(12)]
+        return [Task(f"{split}/{i}", split, {"code": code, "split": split}) for i, code in enumerate(codes)]
+
+
+class LosesItsParts(Sound):
+    def step(self, action):
+        *rest, info = super().step(action)
+        del info["reward_parts"]
+        return *rest, info
+
+
+class ForgetsFiles(Sound):
+    def begin(self, task, rng):
+        open(__file__, "rb")  # noqa: SIM115 - which is the fault
+        return super().begin(task, rng)
+
+
+class TextSaved(Sound):
+    def save(self):
+        return "text"
+
+
+class NumberAsAnswer(Sound):
+    def answer(self):
+        return 42
+
+
+class TextMeasured(Sound):
+    def measures(self):
+        return {"steps": "three"}
+
+
+class OneMeasure(Sound):
+    def measures(self):
+        return 3.0
+
+
+class TextAsPart(Sound):
+    def step(self, action):
+        *rest, info = super().step(action)
+        return *rest, {**info, "reward_parts": {"digit": "one"}}

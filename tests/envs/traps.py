@@ -4,6 +4,7 @@ import itertools
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -178,3 +179,37 @@ class PoisonSleep(Poison):
         if self.task.id == self.culprit:
             time.sleep(3600)
         return Calm.respond(self, action)
+
+
+class Greedy(Calm):
+    """Takes memory, files, threads and processes without end when it is made."""
+
+    def __init__(self, split: str = "train", what: str = "memory"):
+        super().__init__(split)
+        held: list[object] = []
+        while True:
+            match what:
+                case "memory":
+                    held.append(bytearray(b"x" * 2**24))
+                case "files":
+                    held.append(os.open(os.devnull, os.O_RDONLY))
+                case "threads":
+                    threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
+                case _:
+                    held.append(subprocess.Popen(["sleep", "3600"]))
+            time.sleep(0.001)
+
+
+class Piped(Calm):
+    """Waits for whoever writes into a pipe, when it is made and when it lists its validation tasks."""
+
+    def __init__(self, split: str = "train", made: str = "", listed: str = ""):
+        super().__init__(split)
+        self.listed = listed
+        if made:
+            Path(made).read_text()
+
+    def tasks(self, split):
+        if self.listed and split == "validation":
+            Path(self.listed).read_text()
+        return super().tasks(split)

@@ -69,7 +69,7 @@ def test_the_customer_of_the_example_is_a_model_and_its_recording_gives_the_same
     assert live.summary["errors"]["n"] == replayed.summary["errors"]["n"] == 0
     assert live.summary["success"]["mean"] == replayed.summary["success"]["mean"] == 1.0
     assert [turn["observation"] for turn in live.turns] == [turn["observation"] for turn in replayed.turns]
-    said = [json.loads(line) for line in (tmp_path / "said.jsonl").read_text().splitlines()]
+    said = [json.loads(line) for line in (tmp_path / "recording.jsonl").read_text().splitlines()]
     assert {line["user"] for line in said} == {"model(simple)"} and sum(line["done"] for line in said) == 4
 
 

@@ -14,7 +14,7 @@ import torch
 import manyturn as mt
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.recipes import load_recipe
-from manyturn.trainers.play.tasks.pool import CURRICULA, TaskPool
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskPool
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State

@@ -66,7 +66,7 @@ def difference(ours: Episode, undisturbed: Episode) -> str | None:
         if mine.ids != theirs.ids:
             return "other tokens"
         for name in ("logprobs", "entropies"):
-            told = zip(getattr(mine, name), getattr(theirs, name), mine.said, strict=True)
+            told = zip(getattr(mine, name), getattr(theirs, name), mine.reply_mask, strict=True)
             gap = max((abs(a - b) for a, b, said in told if said), default=0.0)
             if not gap < _ROUNDING:
                 return f"{name} {gap} apart"

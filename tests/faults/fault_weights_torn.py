@@ -18,8 +18,8 @@ from tally import Tally
 from manyturn.agents.engine.engine import Reply, Sampling
 from manyturn.agents.engine.engine_config import EngineContext
 from manyturn.agents.engine.engines.transformers import TransformersConfig
-from manyturn.agents.engine.samplers.sampled_engine import SampledEngine, Samplers
-from manyturn.agents.engine.samplers.weight_channel import Packed
+from manyturn.agents.engine.remote_samplers.remote_engine import RemoteEngine, Samplers
+from manyturn.agents.engine.remote_samplers.weight_channel import Packed
 from manyturn.agents.engine.weights import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.tokens.episode_key import EpisodeKey
@@ -81,7 +81,7 @@ async def _run(count: int, seed: int, words: list[str]) -> Tally:
     size = Packed(ModuleWeights(sources[0].model), 0).size * _TEXT
     async with sampling(2) as urls, Striking(urls[0]) as first, Striking(urls[1]) as second:
         asked = Samplers([first.url, second.url], wait=300.0, silence=SILENCE)
-        engine = SampledEngine(context, TransformersConfig(reproducible=False), asked)
+        engine = RemoteEngine(context, TransformersConfig(reproducible=False), asked)
         try:
             await engine.ready()
             await engine.wake()
@@ -101,7 +101,7 @@ async def _run(count: int, seed: int, words: list[str]) -> Tally:
     return tally
 
 
-async def _drawn(engine: SampledEngine, seed: int, version: int, number: int) -> Reply:
+async def _drawn(engine: RemoteEngine, seed: int, version: int, number: int) -> Reply:
     key = EpisodeKey(seed, f"torn/{version}", "task", number)
     engine.open(key)
     try:

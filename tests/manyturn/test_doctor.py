@@ -12,9 +12,11 @@ from rich.console import Console
 
 from manyturn.agents.engine import device_memory
 from manyturn.agents.engine.device_memory import size
-from manyturn.cli import machine_checks
+from manyturn.cli import hardware_checks
+from manyturn.cli.diagnosis import Diagnosis
 from manyturn.cli.doctor import dependencies, engines, examine, extras, print_findings, python, within
-from manyturn.cli.machine_checks import Diagnosis, fits, folders, hub
+from manyturn.cli.hardware_checks import folders, hub
+from manyturn.cli.model_fit import fits
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 
 pytestmark = pytest.mark.versions
@@ -151,7 +153,7 @@ def test_a_container_limit_counts_and_not_the_host(monkeypatch, tmp_path):
     monkeypatch.setattr(device_memory, "_CGROUP", tmp_path)
     (tmp_path / "memory.max").write_text("1000000000\n")
     (tmp_path / "cpu.max").write_text("50000 100000\n")
-    found = {finding.subject: finding.text for finding in machine_checks.hardware()}
+    found = {finding.subject: finding.text for finding in hardware_checks.hardware()}
     assert found["memory"].startswith("1.0 GB") and found["cpu"] == "1 cores"
     for name in ("memory.max", "cpu.max"):
         (tmp_path / name).write_text("max 100000\n")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from needs_endpoint import KEY, Server, completion, reading
 from own_certificate import own_certificate
+from pyarrow.parquet import read_table
 
 from manyturn.agents.records.episode_rows import read_turns
 from manyturn.report.document import comparison_document, document_of
@@ -433,3 +434,34 @@ def test_a_few_replies_that_reason_do_not_hide_why_the_others_are_invalid(comman
     server.script = [(200, completion(THOUGHT + "go north"), {}), (200, completion("go north"), {})]
     found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 1)
     assert "no reply had the tags <action>" in found.out and "<think>" not in found.out
+
+
+def test_a_server_that_says_all_headers_back_finds_no_way_into_a_result(command, server, tmp_path, monkeypatch):
+    """The agent's replies, reasoning and errors, and the words of a user behind the same endpoint, full and in part."""
+    key, header = "sk-a1B2c3D4e5F6g7H8i9J0k1L2", "Bearer x9Y8z7W6v5U4t3S2r1Q0"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    seen = []
+
+    def echo(handler: Any) -> Any:
+        said = json.dumps(dict(handler.headers)) + f" {key[:15]} {header[12:]}"
+        seen.append(said)
+        if len(seen) % 5 == 2:
+            return 500, said.encode(), {"X-Echo": said}
+        return 200, completion(said, reasoning_content=said), {"X-Echo": said}
+
+    server.script = [echo]
+    user = f'{{kind = "model", model = "u", base_url = "{server.url}", wait = 0}}'
+    env = ("--env", "manyturn/Talk-Booking-v0", "--env.args.user", user, "--env.workers", 1)
+    words = (*env, "--limit", 2, "--out", tmp_path / "out", "--endpoint.headers.X-Key", header)
+    ended = command("evaluate", "openai:m", *words)
+    assert ended.code == 0, ended.err
+    assert any(key in said and header in said for said in seen)
+    written = [ended.out, ended.err]
+    for path in (tmp_path / "out").rglob("*"):
+        if path.is_file():
+            table = path.suffix == ".parquet"
+            written.append(str(read_table(path).to_pylist()) if table else path.read_text(errors="replace"))
+    assert any("***" in text for text in written)
+    for secret in (key, header.removeprefix("Bearer ")):
+        for start in range(len(secret) - 8):
+            assert not any(secret[start : start + 9] in text for text in written), secret[start:]

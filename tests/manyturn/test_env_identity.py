@@ -9,8 +9,10 @@ import plugin_package
 import pytest
 
 import manyturn as mt
+from manyturn.agents.evaluation.paired_comparison import read_evaluation
 from manyturn.api.trajectories import trajectories_of
 from manyturn.envs.contract.options.options import ConfigError
+from manyturn.report.evaluation import evaluation_head
 from manyturn.report.run import run_head
 from manyturn.trainers.record.run_folder import read_metrics
 
@@ -110,6 +112,8 @@ def test_a_run_goes_on_in_another_environment_only_where_that_is_accepted(manytu
     assert trained.returncode == 0, trained.stderr
     before = identity(run)
     assert manyturn(folder, "train", "--resume", run, "--accept-env").returncode == 0  # as --accept-config is: harmless
+    played = manyturn(folder, "evaluate", run, "--limit", 2)
+    assert played.returncode == 0 and "note:" not in played.stderr
     alone = manyturn(folder, "train", "doors.py:Doors", "--accept-env")
     assert alone.returncode == 2 and "--resume" in alone.stderr
 
@@ -119,6 +123,8 @@ def test_a_run_goes_on_in_another_environment_only_where_that_is_accepted(manytu
     with pytest.raises(ConfigError, match=r"door_rules\.py differs.*--accept-env"):
         mt.resume(run, steps=2)
     assert identity(run) == before
+    played = manyturn(folder, "evaluate", run, "--limit", 2)
+    assert played.returncode == 0 and played.stderr.count("door_rules.py differs") == 1
 
     summary = mt.resume(run, steps=2, accept_env=True).summary
     [change] = summary["env_changes"]
@@ -129,3 +135,28 @@ def test_a_run_goes_on_in_another_environment_only_where_that_is_accepted(manytu
     assert any("after step 1: door_rules.py differs" in warning for warning in run_head(run).warnings)
     played = {one.episode["stage"]: one.about["env_identity"] for one in trajectories_of(run, lambda note: None)}
     assert sorted(played.items()) == sorted({"train/1": before, "train/2": summary["env_identity"]}.items())
+
+
+def test_failures_in_another_environment_choose_no_tasks_in_silence_and_a_panel_of_failures_says_so(manyturn, tmp_path):
+    folder = doors(tmp_path / "here")
+    (folder / "doors.py").write_text(DOORS + "\n\nclass Gates(Doors):\n    pass\n", encoding="utf-8")
+    begun = manyturn(folder, "evaluate", "random", "--env", "doors.py:Doors", "--limit", 12, "--out", "a")
+    assert begun.returncode == 0, begun.stderr
+    for words in (("panel", "make"), ("evaluate", "expert", "--env"), ("train",)):
+        refused = manyturn(folder, *words, "doors.py:Gates", "--tasks", "failed:a")
+        assert refused.returncode == 2 and "doors.py:Doors" in refused.stderr and "doors.py:Gates" in refused.stderr
+
+    made = manyturn(folder, "panel", "make", "doors.py:Doors", "--tasks", "failed:a")
+    assert made.returncode == 0 and made.stdout.count("random failed") == 1 and not made.stderr
+    doors(folder, OTHER_RULES)
+    (folder / "doors.py").write_text(DOORS + "\n\nclass Gates(Doors):\n    pass\n", encoding="utf-8")
+    for choice in (("--tasks", "failed:a"), ("--panel", "panel.json")):
+        policies = ("evaluate", "expert", "random", "--env", "doors.py:Doors", "--out", choice[0].strip("-"))
+        played = manyturn(folder, *policies, *choice)
+        assert played.returncode == 0 and played.stdout.count("random failed") == 1
+        assert played.stderr.count("door_rules.py differs") == 1
+    compared = manyturn(folder, "compare", "a", "tasks/expert", "--shared")
+    assert compared.returncode == 0 and compared.stdout.count("random failed") == 1
+    assert any(
+        "random failed" in line for line in evaluation_head(read_evaluation(folder / "tasks" / "expert")).warnings
+    )

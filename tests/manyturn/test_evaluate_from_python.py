@@ -72,7 +72,7 @@ def test_a_run_is_evaluated_with_options_by_section(tiny_run):
 
 
 def test_what_will_not_do_is_refused_in_one_line():
-    with pytest.raises(ValueError, match="sampling has no effect: says_it is called as it is"):
+    with pytest.raises(ValueError, match=r"sampling\.temperature has no effect: says_it is called as it is"):
         mt.evaluate(says_it, Doors, sampling={"temperature": 0})
     with pytest.raises(ValueError, match="unknown option of evaluate 'limits'; did you mean 'limit'"):
         mt.evaluate(says_it, Doors, limits=3)

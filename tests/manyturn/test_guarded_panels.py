@@ -1,5 +1,6 @@
 """A panel is data: it names no program that is run, and no place that keys are sent to."""
 
+import inspect
 import json
 
 import pytest
@@ -14,8 +15,12 @@ from manyturn.envs.contract.registration.environments import (
 from manyturn.envs.contract.tasks.panel import Panel
 
 MAZE = "manyturn/Maze-v0"
-# Names of arguments by which an environment is given what a panel must not give.
-DANGEROUS = ("python", "url", "confine", "engine", "image", "user", "judge")
+# Arguments that name files, programs, images, places or keys of a machine: they never come from data.
+REFUSED = (
+    *("python", "root", "url", "confine", "engine", "image", "user", "judge", "record"),
+    *("corpus", "questions", "data", "games", "rows", "source", "shop", "arguments"),
+)
+MODEL = {"kind": "model", "model": "m"}
 KEPT = """
 import manyturn as mt
 
@@ -55,7 +60,7 @@ def test_a_panel_starts_no_program(command, tmp_path, words):
     told = f"--env.args '{{python = {json.dumps(str(evil))}, root = {json.dumps(str(tmp_path))}}}'"
     assert found.code == 2 and told in found.err and not ran.exists()
     given = command(*words.split(), str(panel), "--env.args", f'{{python = "{evil}"}}')
-    assert "the arguments root, which may decide what runs" in given.err
+    assert "the arguments root, which may name files" in given.err
 
 
 @pytest.mark.parametrize("words", ["evaluate random --panel", "panel verify"])
@@ -103,12 +108,28 @@ def test_a_panel_without_arguments_keeps_its_text_and_its_hash():
     assert Panel.from_json(json.dumps(old)).args == {"difficulty": "hard"}
 
 
-def test_every_environment_lists_its_dangerous_arguments():
+def test_every_argument_of_every_environment_has_a_verdict():
+    """Refused, or harmless: a new argument that is neither fails here until somebody has decided."""
     entries = {name: spec_of(name).entry_point for name in env_ids()}
-    ours = {name: entry for name, entry in entries.items() if str(entry).startswith("manyturn.")}
+    makers = {name: load_env_creator(entry) for name, entry in entries.items() if isinstance(entry, str)}
+    ours = {name: maker for name, maker in makers.items() if maker.__module__.startswith("manyturn.")}
     assert len(ours) > 20  # what other tests register is not looked at
-    for name, entry in ours.items():
-        for argument in set(arguments_of(load_env_creator(entry)) or ()).intersection(DANGEROUS):
-            value = {"kind": "model", "model": "m", "base_url": "http://x"} if argument in ("user", "judge") else "x"
-            assert guarded_arguments(name, {argument: value}) == [argument], name
-    assert guarded_arguments("manyturn/Talk-Booking-v0", {"user": "agenda", "difficulty": "easy"}) == []
+    for name, maker in ours.items():
+        arguments = set(arguments_of(maker) or inspect.signature(maker).parameters)
+        harmless = {argument for argument in arguments if not guarded_arguments(name, {argument: 1})}
+        assert harmless.isdisjoint(REFUSED) and arguments <= harmless.union(REFUSED), name
+        assert set(guarded_arguments(name, {argument: {"path": "/dev/zero"} for argument in harmless})) == harmless, (
+            name
+        )
+        for word in {"/dev/zero", "model", "replay"}:
+            assert set(guarded_arguments(name, dict.fromkeys(arguments, word))) == arguments - harmless, name
+
+
+@pytest.mark.parametrize("user", ["model", "replay", MODEL, {**MODEL, "base_url": "http://x"}, {"record": "x"}])
+def test_data_names_no_user_that_spends_a_key_or_opens_a_file(user):
+    for extra in ({}, {"kind": "agenda", "record": "x"}):
+        both = {**user, **extra} if extra and isinstance(user, dict) else user
+        assert guarded_arguments("manyturn/Talk-Booking-v0", {"user": both}) == ["user"]
+    plain = {"user": {"kind": "agenda", "noise": 0.1}, "difficulty": "easy"}
+    assert guarded_arguments("manyturn/Talk-Booking-v0", plain) == []
+    assert guarded_arguments("manyturn/Talk-Booking-v0", {"user": "agenda"}) == []

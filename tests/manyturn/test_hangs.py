@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from manyturn.trainers.run.setup import run
@@ -36,6 +37,22 @@ def test_what_hangs_when_it_is_made_is_found_before_this_process_makes_it(cls, w
     ended = command("train", f"{TRAPS}:{cls}", *BRIEF, "--env.timeout", 0.5, "--out", tmp_path / "run")
     assert ended.code == 2 and ended.err.count("\n") == 1
     assert f"{cls} cannot be used: " in ended.err and words in ended.err
+
+
+def test_a_constructor_that_takes_all_memory_ends_before_the_machine_does(command, tmp_path):
+    words = ("--env.timeout", 30, "--env.limits.memory_mb", 150, "--out", tmp_path / "run")
+    ended = command("train", f"{TRAPS}:Greedy", *BRIEF, *words)
+    assert ended.code == 2 and ended.err.count("\n") == 1
+    assert "held memory_mb = " in ended.err and "raise env.limits" in ended.err
+
+
+@pytest.mark.parametrize("what", ["threads", "processes"])
+def test_a_check_of_a_greedy_constructor_ends_the_check(what, command):
+    before = psutil.Process().children(recursive=True)  # those of tests that ran in this process
+    ended = command("check", f"{TRAPS}:Greedy", "--env.args.what", what)
+    assert ended.code == 2 and f"it held {what} = " in ended.out and "let it hold less" in ended.out
+    left = [process for process in psutil.Process().children(recursive=True) if process not in before]
+    assert not [process for process in left if process.is_running()]
 
 
 @pytest.mark.deep

@@ -132,7 +132,7 @@ def test_a_method_holds_only_what_it_is(name):
     """What belongs to a run stays the run's: its environment, its model, how it samples, warms up and is measured."""
     recipe = load_recipe(name)
     assert recipe.keys() <= {
-        *("rollout", "curriculum", "credit", "objective", "learner", "value", "progress", "columns")
+        *("rollout", "curriculum", "credit", "objective", "learner", "value", "progress", "implicit", "columns")
     }
     assert not recipe.get("learner", {}).keys() & {"lr", "micro_tokens", "lora_rank"}
 

@@ -55,7 +55,7 @@ def test_more_than_was_recorded_is_refused_with_what_to_give(command, tmp_path):
         refused = command("evaluate", f"replay:{before}", *words)
         assert refused.code == 2 and f"--panel {before}/panel.json" in refused.err
     missing = command("evaluate", f"replay:{tmp_path / 'nowhere'}", "--env", name)
-    assert missing.code == 2 and "turns.parquet" in missing.err
+    assert missing.code == 2 and "replay:FOLDER" in missing.err
     tuned = command("evaluate", f"replay:{before}", "--env", name, "--sampling.temperature", "0")
     assert tuned.code == 2 and "has no effect" in tuned.err
 

@@ -113,7 +113,7 @@ def test_options_reach_the_policies_that_they_concern(command, policies, tiny_ru
         (("expert", "expert"), "expert is named twice"),
         (
             ("expert", "random", "--sampling.temperature", "0"),
-            "--sampling has no effect: it concerns none of expert",
+            "--sampling.temperature has no effect: it concerns none of expert",
         ),
         (("expert", "pol.py:none"), "pol.py has no 'none'"),
         (("expert", "pol.py"), "pol.py is a file: name pol.py:POLICY"),

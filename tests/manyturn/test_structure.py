@@ -100,7 +100,7 @@ ROOMS = {
         [{"text", "tokens"}, {"model"}, {"engine"}, {"play"}, {"records"}, {"evaluation"}, {"trajectories"}],
         18,
     ),
-    "trainers": ([{"credit"}, {"audit", "learn", "play"}, {"recipe"}, {"record"}, {"run"}], 12),
+    "trainers": ([{"credit"}, {"credit_audit", "learn", "play"}, {"recipe"}, {"record"}, {"run"}], 12),
     "trainers/credit": (
         [{"batch"}, {"groups"}, {"advantages", "audit", "modulations", "rewards"}],
         8,
@@ -111,14 +111,25 @@ ROOMS = {
     "envs": (
         [
             {"contract"},
-            {"hosting", "tools", "web", "classics", "household", "openenv", "packages", "pivot", "tasksets"},
+            {
+                "hosting",
+                "tools",
+                "web",
+                "adventure",
+                "classics",
+                "household",
+                "openenv",
+                "packages",
+                "pivot",
+                "tasksets",
+            },
             {"conformance", "software", "users", "shop"},
             {"benchmarks", "code", "desk", "harbor", "search", "talk"},
         ],
         42,
     ),
     "envs/contract": ([{"tasks"}, {"env", "options"}, {"registration", "wrappers"}], 7),
-    "envs/shop": ([{"search"}, {"catalogue"}, {"pages", "webshop"}, {"reward"}, {"browser", "made"}], 12),
+    "envs/shop": ([{"search"}, {"catalogue"}, {"pages", "webshop"}, {"reward"}, {"browser", "generated"}], 12),
     "envs/hosting": ([{"handle"}, {"local"}, {"remote"}], 3),
     "envs/software": ([{"source"}, {"testing"}, {"grading", "mutation"}, {"tasks", "workspace"}], 12),
     "manyturn": (
@@ -265,3 +276,56 @@ def test_dangerous_calls_are_absent():
                 assert keywords.get("shell") != "True", path
                 assert keywords.get("trust_remote_code", "False") == "False", path
                 assert keywords.get("weights_only", "True") == "True", path
+
+
+# Where processes start, and the limit that each has. No other place starts any.
+SUPERVISED, SANDBOXED, OUR_OWN = "WorkerLimits", "a sandbox's limits", "runs code of ours, and ends with its parent"
+PROCESSES = {
+    "envs/hosting/local/worker.py": SUPERVISED,
+    "envs/hosting/local/one_shot.py": SUPERVISED,
+    "envs/hosting/handle/process_reaper.py": OUR_OWN,
+    "envs/hosting/remote/ray_seats.py": OUR_OWN,
+    "envs/benchmarks/appworld/launcher.py": OUR_OWN,  # its worker's limits count it too
+    "envs/benchmarks/appworld/launcher_main.py": OUR_OWN,
+    "containers/engine/images.py": OUR_OWN,
+    "containers/inside/commands.py": SANDBOXED,
+    "envs/software/grading/standalone_grader.py": SANDBOXED,
+    "envs/software/testing/outcome_recorder.py": SANDBOXED,
+}
+STARTS = {
+    "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput", "getstatusoutput"},
+    "asyncio": {"create_subprocess_exec", "create_subprocess_shell"},
+    "os": {"fork", "forkpty", "system", "popen", "execv", "execve", "execvpe", "execl", "spawnv", "posix_spawn"},
+    "multiprocessing": {"Process", "Pool", "get_context"},
+    "pty": {"spawn", "fork"},
+}
+
+
+def test_every_place_that_starts_a_process_has_a_limit():
+    """What other people wrote runs under ``WorkerLimits`` or in a sandbox; a tool is given a time limit there."""
+    places = set()
+    for path in sources():
+        for node in nodes(path):
+            if _starts(node):
+                places.add(path.relative_to(ROOT).as_posix())
+            if isinstance(node, ast.ImportFrom):
+                assert node.module != "concurrent.futures" or "ProcessPoolExecutor" not in {a.name for a in node.names}
+                assert node.module not in STARTS or not STARTS[node.module] & {a.name for a in node.names}, path
+    timed = {place for place in places - PROCESSES.keys() if _are_timed(ROOT / place)}
+    assert places == PROCESSES.keys() | timed, places ^ (PROCESSES.keys() | timed)
+    for place in (place for place, limit in PROCESSES.items() if limit is SUPERVISED):
+        assert "manyturn.envs.hosting.handle.handshake.KEEPER" in imports(ROOT / place), place
+
+
+def _starts(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.attr in STARTS.get(node.value.id, ())
+    )
+
+
+def _are_timed(path: Path) -> bool:
+    """Every process of a file is waited for with a time limit."""
+    calls = [node for node in nodes(path) if isinstance(node, ast.Call) and _starts(node.func)]
+    return all("timeout" in {word.arg for word in call.keywords} for call in calls)

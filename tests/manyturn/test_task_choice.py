@@ -52,6 +52,7 @@ CHOICES = {  # words for --tasks: the tasks in order
 REFUSED = {  # words for --tasks: the fix that is named
     "test/balck": "did you mean 'test/black'",
     "train/red": "split train",
+    "test/red,test/blue": "test/red test/blue",
     "16": "--limit",
     "@missing.txt": "one a line",
     "@empty.txt": "one a line",

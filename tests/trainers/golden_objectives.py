@@ -8,7 +8,7 @@ import torch
 from golden_frame import Case, close, golden, tensor
 
 from manyturn.trainers.learn.heads.heads import progress_loss, value_loss
-from manyturn.trainers.learn.heads.implicit import pairs, preference
+from manyturn.trainers.learn.heads.implicit_reward import pairs, preference
 from manyturn.trainers.learn.objective.aggregate import Denominators, aggregate
 from manyturn.trainers.learn.objective.correction import (
     RejectConfig,

@@ -9,7 +9,7 @@ import torch
 from manyturn.agents.engine.engine import Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
-from manyturn.agents.play.advised import Advice, Advised
+from manyturn.agents.play.advised_prompts import Advice, Advised
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode

@@ -1,6 +1,5 @@
 """The configuration of a run: one frozen model, a section for each part, read from TOML and the command line."""
 
-import difflib
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -19,13 +18,14 @@ from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.scripted import SCRIPTS
 from manyturn.agents.records.task_words import named_tasks
 from manyturn.envs.contract.env.error_location import OF_A_FILE
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.option_paths import option_paths
 from manyturn.envs.contract.options.options import UNFINISHED, ConfigError, OnlyWith, Options, one_line
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.contract.options.refusals import refuse_idle, refuse_unfit
 from manyturn.envs.contract.options.registry import Named
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
-from manyturn.envs.contract.turn_reward import WRAPPERS
+from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS
 from manyturn.envs.hosting.local.resource_use import WorkerLimits
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig
 from manyturn.trainers.credit.config import CreditConfig
@@ -38,7 +38,7 @@ from manyturn.trainers.play.order.order_config import OrderConfig
 from manyturn.trainers.play.order.placement_config import PlacementConfig
 from manyturn.trainers.play.rollout.rollout_config import RolloutConfig
 from manyturn.trainers.play.tasks.curricula.uniform import UniformConfig
-from manyturn.trainers.play.tasks.pool import CURRICULA
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA
 from manyturn.trainers.recipe.logger import LOGGERS
 
 _WORKERS = OnlyWith("workers", may_wait=True)
@@ -50,7 +50,7 @@ _PLAYED = OnlyWith("trajectories", None, may_wait=True)
 class EnvConfig(Options):
     @classmethod
     def no_option(cls, key: str) -> str:
-        if difflib.get_close_matches(key, cls.model_fields, n=1):
+        if near_names(key, cls.model_fields, n=1):
             return super().no_option(key)
         return f"unknown Env option {key!r}; an argument of the environment's constructor is env.args.{key}"
 
@@ -412,7 +412,7 @@ def located(config: RunConfig) -> RunConfig:
     for name in ("from_run", "trajectories"):
         if (place := getattr(warmup, name)) is not None:
             warmup = warmup.model_copy(update={name: str(Path(place).resolve())})
-    tasks = None if config.tasks is None else named_tasks(config.tasks)
+    tasks = None if config.tasks is None else named_tasks(config.tasks, config.env.id)
     return config.model_copy(update={"env": env, "model": config.model.located(), "warmup": warmup, "tasks": tasks})
 
 

@@ -35,7 +35,7 @@ def refuse_env_changes(path: Path, checkpoint: Path | None, words: Sequence[str]
 
 
 def env_changes_at(changes: Sequence[Mapping[str, Any]], step: int) -> str | None:
-    """What differs in the environment of a step from that of the step before; None where nothing does.
+    """Differences of a step's environment from that of the step before; None without any.
 
     Args:
         changes: those that were accepted, as the run's state has them.

@@ -27,6 +27,7 @@ class State:
         memory: what curriculum and credit stages remember from step to step.
         learned: steps that taught something.
         silent: steps since the last one that did.
+        silence: the sentence about these; empty where there never were any.
         validated: the last step after which validation tasks were played.
         seconds: what the run took so far, over all processes that worked on it.
         config: the configuration that led here, as plain values.
@@ -48,6 +49,7 @@ class State:
     memory: dict[str, Any] = field(default_factory=dict)
     learned: int = 0
     silent: int = 0
+    silence: str = ""
     validated: int = 0
     seen: set[str] = field(default_factory=set)
     warming: dict[str, Any] = field(default_factory=dict)

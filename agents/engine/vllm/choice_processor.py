@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from vllm.v1.sample.logits_processor import AdapterLogitsProcessor  # pyright: ignore[reportMissingImports]
 
-from manyturn.agents.engine.vllm.draw import REPLIES
+from manyturn.agents.engine.vllm.reply_request import REPLIES
 from manyturn.agents.text.choices import Choices
 
 if TYPE_CHECKING:

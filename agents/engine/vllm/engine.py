@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from manyturn.agents.engine.engine import EngineError
 from manyturn.agents.engine.vllm.copying_engine import CopyingEngine
-from manyturn.agents.engine.vllm.draw import Drawer
 from manyturn.agents.engine.vllm.process import Process
+from manyturn.agents.engine.vllm.reply_request import Drawer
 from manyturn.agents.tokens.episode_key import EpisodeKey
 
 if TYPE_CHECKING:

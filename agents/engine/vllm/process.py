@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from manyturn.agents.engine.engine import EngineError
-from manyturn.agents.engine.vllm.draw import PROCESSOR, Drawn, DrawRequest
+from manyturn.agents.engine.vllm.reply_request import PROCESSOR, Drawn, DrawRequest
 from manyturn.agents.engine.vllm.worker import EXTENSION
 
 if TYPE_CHECKING:

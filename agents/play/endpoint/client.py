@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 
 from manyturn.agents.play.endpoint.options import Endpoint
+from manyturn.envs.contract.secret_mask import MASK, add_secrets, masked
 from manyturn.envs.users.endpoint.address import PATH, endpoint_address
 from manyturn.envs.users.endpoint.http_post import NoAnswer, Post, Response
 
@@ -38,6 +39,7 @@ class Client:
         # A server that quotes a header may leave out its scheme, such as Bearer.
         typed = (key, *own.values(), *(value.partition(" ")[2].strip() for value in own.values()))
         self.secrets = tuple(secret for secret in typed if len(secret) >= _SECRET)
+        add_secrets(self.secrets)
         self._hidden = (*self.secrets, *([key] if key else []))
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         for name, value in own.items():
@@ -64,7 +66,8 @@ class Client:
         text = text.decode(errors="replace") if isinstance(text, bytes) else text
         # Secrets are hidden first: cut in two they would not be found.
         for secret in self._hidden:
-            text = text.replace(secret, "***")
+            text = text.replace(secret, MASK)
+        text = masked(text)
         text = " ".join(text[:2000].split())
         text = "".join(char if char.isprintable() else "\ufffd" for char in text)
         return text[:300] + ("…" if len(text) > 300 else "")

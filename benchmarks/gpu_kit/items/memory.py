@@ -24,7 +24,7 @@ from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.engine.weights import ModuleWeights
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.cli.machine_checks import hardware
+from manyturn.cli.hardware_checks import hardware
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.pass_memory import update_memory
 

@@ -31,7 +31,7 @@ from benchmarks.kit.provenance import RESULTS, origin, write
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.registration.catalog import register_all
 from manyturn.envs.contract.registration.environments import make
-from manyturn.envs.shop.made.goods import goods
+from manyturn.envs.shop.generated.goods import goods
 from manyturn.envs.shop.visit_env import VisitEnv
 from manyturn.envs.shop.webshop.records import ALL_ATTRIBUTES, ALL_PRODUCTS
 

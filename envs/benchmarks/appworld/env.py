@@ -129,7 +129,7 @@ class AppWorld(TextEnv):
     max_turns = 50
     splits = tuple(LISTS)
     part_names = ()
-    guarded = ("python", "root", "url", "confine")  # root holds AppWorld's tests, which are programs
+    harmless = (*TextEnv.harmless, "seconds")  # root, for one, holds AppWorld's tests, which are programs
 
     def __init__(
         self,

@@ -58,6 +58,7 @@ class BFCL(TextEnv):
         '{"name": FUNCTION, "arguments": {...}}, or a list of several calls. When a request is done, or cannot be '
         "done, write a text to the user instead; then the user makes the next request."
     )
+    harmless = (*TextEnv.harmless, "kind")
     max_turns = 200
     splits = ("test",)
     part_names = ()

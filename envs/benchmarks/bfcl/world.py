@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from manyturn.envs.benchmarks.bfcl.wheel import interface
+from manyturn.envs.contract.python_syntax import parse_expression
 from manyturn.envs.tools.toolset import ToolFault
 
 STATELESS = frozenset({"MathAPI"})
@@ -27,7 +28,7 @@ class GoldCall(NamedTuple):
 
 def gold_call(text: str) -> GoldCall:
     """Read a call whose arguments are literals. Raises ValueError for anything else."""
-    node = ast.parse(text.strip(), mode="eval").body
+    node = parse_expression(text.strip())
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise ValueError(f"{text!r} is no call")
     named = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in node.keywords}

@@ -16,9 +16,9 @@ from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.users.endpoint.requests import ModelOptions
-from manyturn.envs.users.judge import Judge, JudgeOptions
-from manyturn.envs.users.model import ModelUser
+from manyturn.envs.users.endpoint.retrying_client import ModelOptions
+from manyturn.envs.users.llm_judge import Judge, JudgeOptions
+from manyturn.envs.users.llm_user import ModelUser
 from manyturn.envs.users.protocol import User
 from manyturn.envs.users.user_env import Maker, UserEnv
 
@@ -109,7 +109,6 @@ class Sotopia(UserEnv):
     )
     max_turns = 10
     part_names = ()
-    guarded = (*UserEnv.guarded, "judge.base_url")
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from manyturn.envs.benchmarks.sotopia.scene import RELATIONSHIPS
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.input_file import regular_file
 from manyturn.envs.contract.tasks.task import SPLITS, Task, split_of
 
 # What they are -> names of the files; the first are the defaults of the package's own exports.
@@ -182,6 +183,6 @@ def _relationship(scenario: _Scenario) -> int:
 
 
 def _bytes(file: Path) -> bytes:
-    if file.stat().st_size > _LARGEST:
+    if regular_file(file, "data of Sotopia").stat().st_size > _LARGEST:
         raise DataError(f"{file} has {file.stat().st_size:,} bytes, at most {_LARGEST:,} are read: fetch it again")
     return file.read_bytes()

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.users.judge import Form, Judge
+from manyturn.envs.users.llm_judge import Form, Judge
 from manyturn.envs.users.protocol import NOTHING, Heard, User
 
 RULES = (

@@ -85,7 +85,7 @@ class SWEBench(TextEnv):
 
     max_turns = 75
     part_names = ()
-    guarded = ("image", "engine")
+    harmless = (*TextEnv.harmless, "hints")
     _toolset: Toolset  # of the episode
 
     def __init__(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from manyturn.envs.benchmarks.tau.store import Base, Database
+from manyturn.envs.benchmarks.tau.database import Base, Database
 from manyturn.envs.tools.tool import Schema, Tool, ToolError
 
 # What arguments that a model wrote can make a tool raise; the original answers any exception with its text.

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from manyturn.envs.contract.python_syntax import parse
 from manyturn.envs.contract.registration.environments import NeedsSetup
 
 CLONE = {
@@ -144,7 +145,7 @@ def git_name(content: bytes) -> str:
 
 
 def _literal_list(content: bytes) -> list[Any]:
-    tree = ast.parse(content)
+    tree = parse(content)
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.List):
             return [_literal(element) for element in node.value.elts]
@@ -164,7 +165,7 @@ def _literal(node: ast.expr) -> Any:
 
 def returned_literal(content: bytes) -> Any:
     """The literal that the function ``get_info`` of a Python file returns; nothing is run."""
-    for node in ast.walk(ast.parse(content)):
+    for node in ast.walk(parse(content)):
         if isinstance(node, ast.FunctionDef) and node.name == "get_info":
             return next(
                 ast.literal_eval(step.value) for step in node.body if isinstance(step, ast.Return) and step.value

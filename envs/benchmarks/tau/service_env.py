@@ -14,7 +14,7 @@ from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tools.calls import call_text, is_call
 from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Answered, Call, Toolset
-from manyturn.envs.users.model import GREETING
+from manyturn.envs.users.llm_user import GREETING
 from manyturn.envs.users.protocol import Heard, UserError
 from manyturn.envs.users.tool_use import spoken
 from manyturn.envs.users.user_env import Maker, UserEnv
@@ -39,6 +39,7 @@ class ServiceEnv(UserEnv):
     """
 
     part_names = ()
+    harmless = (*UserEnv.harmless, "domain", "user:agenda", "user:solo", "pinned")
     rules = (
         "Each turn, either write to the customer, or call a tool by answering with nothing but "
         '{"name": TOOL, "arguments": {...}}. The customer does not see calls and their results.'

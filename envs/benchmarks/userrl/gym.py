@@ -14,7 +14,7 @@ from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.users.judge import Judge, JudgeOptions
+from manyturn.envs.users.llm_judge import Judge, JudgeOptions
 from manyturn.envs.users.protocol import NOTHING, Heard, User
 from manyturn.envs.users.user_env import Maker, UserEnv
 

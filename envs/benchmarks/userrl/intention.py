@@ -9,7 +9,7 @@ from manyturn.envs.benchmarks.userrl.files import Record, Source
 from manyturn.envs.benchmarks.userrl.gym import Gym, GymUser, texts
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.users.judge import Form
+from manyturn.envs.users.llm_judge import Form
 from manyturn.envs.users.protocol import NOTHING, Heard
 
 _WORTH = {3: 1.0, 2: 0.7, 1: 0.4}  # of a question by the importance of what it asks for

@@ -7,7 +7,7 @@ from manyturn.envs.benchmarks.userrl.files import Record, Source
 from manyturn.envs.benchmarks.userrl.gym import MOST_TURNS, Gym, GymUser, texts
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.users.judge import Form
+from manyturn.envs.users.llm_judge import Form
 from manyturn.envs.users.protocol import NOTHING, Heard
 
 Stance = Literal[

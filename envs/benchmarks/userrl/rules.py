@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.python_syntax import parse_expression
 from manyturn.envs.contract.stable_random import Draws
 
 NAMES = "abcd"
@@ -46,7 +47,7 @@ class Rule:
     def __init__(self, text: str):
         self.text = text
         try:
-            self._tree = ast.parse(text[: _LONGEST + 1], mode="eval").body
+            self._tree = parse_expression(text[: _LONGEST + 1])
         except (SyntaxError, RecursionError, MemoryError):
             raise ValueError(f"{text!r:.80} is no rule") from None
         if len(text) > _LONGEST or not all(map(_allowed, ast.walk(self._tree))):

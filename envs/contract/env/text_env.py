@@ -13,7 +13,7 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.env.roles import ONE_ROLE
 from manyturn.envs.contract.env.space import TextSpace
-from manyturn.envs.contract.env.turn import OUTCOME, Turn, checked_actions, checked_turn, wrong_return
+from manyturn.envs.contract.env.turn import OUTCOME, Turn, checked_actions, checked_measures, checked_turn, wrong_return
 from manyturn.envs.contract.keys import digest, generator
 from manyturn.envs.contract.tasks.task import SPLITS, Task
 
@@ -49,8 +49,10 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             named ``ROLE.PART`` is that role's, whoever's turn earned it; any other belongs to all.
         side_by_side: how many episodes of one process can be open together, where each holds something scarce such as
             a container; None without a limit. More wait for a seat.
-        guarded: arguments of the constructor that name programs, places that keys are sent to, or what confines code,
-            such as ``"python"`` or ``"user.base_url"``. A panel's file is data and cannot give them.
+        harmless: arguments of the constructor that data may give, such as a panel's file or a driver elsewhere. They
+            name no file, program, image, place or key of the machine, and their values are plain. ``"user:agenda"``
+            allows only that word, or a table of this ``kind`` with numbers. All others come from whoever starts the
+            process.
     """
 
     instructions: str = ""
@@ -63,7 +65,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     absent: Mapping[str, str] = MappingProxyType({})
     roles: tuple[str, ...] = (ONE_ROLE,)
     side_by_side: int | None = None
-    guarded: tuple[str, ...] = ()
+    harmless: tuple[str, ...] = ("split", "difficulty", "max_turns")
     metadata: dict[str, Any] = {"render_modes": []}  # observations are what there is to see
     task: Task  # of the episode; there is none before the first reset
     rng: np.random.Generator  # likewise
@@ -283,8 +285,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         if turn.terminated or truncated:
             self._live = False
             info["success"] = bool(turn.success)
-            if measures := self.measures():
-                info["measures"] = dict(measures)
+            if (measures := self.measures()) != {}:
+                info["measures"] = checked_measures(self, measures)
         self._describe(info)
         return text, float(sum(parts.values())), turn.terminated, truncated, info
 
@@ -303,6 +305,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         if len(self.roles) > 1:
             info["role"] = self.role()
         if notes := self.notes():
+            if not isinstance(notes, Mapping):
+                raise wrong_return(self, "notes", notes, "a dict of further entries of info")
             info.update(notes)
 
     def render(self) -> str:
@@ -317,6 +321,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         if state is None:
             head |= {"actions": self._actions, "check": digest(self.observation)}
         else:
+            if not isinstance(state, bytes | bytearray):
+                raise wrong_return(self, "save", state, "bytes, such as json.dumps(...).encode(), or None to replay")
             head |= {"turn": self.turn, "live": self._live, "text": self.observation}
             head |= {"state": base64.b64encode(state).decode()}
             rng = self.rng.bit_generator.state

@@ -84,7 +84,8 @@ def wrong_return(env: object, method: str, value: object, fix: str, part: str = 
         part: which part of it is meant, such as ``"as the reward "``.
     """
     place = place_of_method(env, method)
-    kind = "None" if value is None else f"a {type(value).__name__}"
+    name = type(value).__name__
+    kind = "None" if value is None else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
     kind += f" of {len(value)}" if isinstance(value, tuple) and method != "respond" else ""
     error = ContractError(f"{method}() returned {part}{kind}: return {fix}{f' ({place})' if place else ''}")
     error.placed = place is not None
@@ -99,6 +100,16 @@ def checked_actions(env: object, actions: Any) -> list[str]:
     if strangers := [action for action in actions if not isinstance(action, str)]:
         raise ContractError(f"admissible() lists {shown(strangers[0])}: list texts alone, each a str")
     return list(actions)
+
+
+def checked_measures(env: object, measures: Any) -> dict[str, float]:
+    """Check that ``measures()`` returned numbers by name, and return them. Raises ContractError."""
+    if not isinstance(measures, Mapping) or not all(isinstance(name, str) for name in measures):
+        raise wrong_return(env, "measures", measures, 'a dict of numbers by name, such as {"submitted": 1.0}')
+    for name, value in measures.items():
+        if isinstance(value, str) or not hasattr(value, "__float__"):
+            raise wrong_return(env, "measures", value, "a number for each name", f"for {name!r} ")
+    return dict(measures)
 
 
 def shown(value: object) -> str:

@@ -1,12 +1,12 @@
 """Configurations: frozen, and strict about what they are given."""
 
-import difflib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator, model_validator
 
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
@@ -158,7 +158,7 @@ def sections_in(annotation: Any) -> list[type[Options]]:
 def _meant(kind: type[Options], key: str) -> Iterator[str]:
     """Places in a configuration, or in the default parts of it, whose name or description is ``key``."""
     words = key.replace("_", " ").casefold()
-    for place, description in _places(kind):
+    for place, description in option_places(kind):
         described = " " in words and description.casefold().startswith(words)
         if described or place.endswith(f".{key}"):
             yield place
@@ -166,12 +166,12 @@ def _meant(kind: type[Options], key: str) -> Iterator[str]:
 
 def _nearest(kind: type[Options], key: str) -> list[str]:
     """The name in a section that is almost ``key``; none where a field of ``kind`` is nearer."""
-    inner = {name.rpartition(".")[2] for name, _ in _places(kind) if "." in name}
-    near = difflib.get_close_matches(key, [*kind.model_fields, *sorted(inner)], n=1, cutoff=0.75)
+    inner = {name.rpartition(".")[2] for name, _ in option_places(kind) if "." in name}
+    near = near_names(key, [*kind.model_fields, *sorted(inner)], n=1, cutoff=0.75)
     return [name for name in near if name not in kind.model_fields]
 
 
-def _places(kind: type[Options], above: str = "", usual: Options | None = None) -> Iterator[tuple[str, str]]:
+def option_places(kind: type[Options], above: str = "", usual: Options | None = None) -> Iterator[tuple[str, str]]:
     """Places in a configuration, and in the default parts of it, each with its description.
 
     Args:
@@ -182,7 +182,7 @@ def _places(kind: type[Options], above: str = "", usual: Options | None = None) 
         default = field.default if usual is None else getattr(usual, name)
         inner = default if isinstance(default, Options) else None
         for section in [type(inner)] if inner is not None else sections_in(field.annotation):
-            yield from _places(section, f"{above}{name}.", inner)
+            yield from option_places(section, f"{above}{name}.", inner)
 
 
 def parts_of(markers: Iterable[Any]) -> Parts | None:
@@ -230,7 +230,7 @@ def unknown(what: str, name: str, existing: Iterable[str]) -> str:
     "unknown option 'colour'; there are eps, gamma"
     """
     names = sorted(existing)
-    close = " or ".join(map(repr, difflib.get_close_matches(str(name), names, n=2, cutoff=0.6)))
+    close = " or ".join(map(repr, near_names(name, names, n=2)))
     there = f"here are {', '.join(names)}" if names else "here is none"
     return f"unknown {what} {name!r}; " + (f"did you mean {close}? T{there}" if close else f"t{there}")
 

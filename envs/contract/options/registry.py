@@ -18,7 +18,6 @@ A package outside the project does the same in a module that it announces under 
 ``manyturn.plugins``. Every module of a registry's own packages is found without being listed anywhere.
 """
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Collection, Mapping
@@ -26,6 +25,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_ori
 
 from pydantic import BeforeValidator, ValidationInfo
 
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import Options, set_values, unknown
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.contract.options.plugins import load_plugins, where_else
@@ -165,7 +165,7 @@ class Registry(Generic[R]):
         word = table["name"]
         if word not in self.names():
             load_plugins()
-        if word in self._entries or difflib.get_close_matches(word, self._entries, n=1, cutoff=0.6):
+        if word in self._entries or near_names(word, self._entries, n=1, cutoff=0.6):
             return table
         for name, entry in sorted(self._entries.items()):
             config = entry.config_type.of_word(word)

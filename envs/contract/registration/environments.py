@@ -1,7 +1,6 @@
 """Names of environments: ids in Gymnasium's registry, ``FILE.py:Class``, or a scheme's, such as ``openenv:URL``."""
 
 import ast
-import difflib
 import importlib.util
 import inspect
 import re
@@ -18,7 +17,9 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 from manyturn.envs.contract.env.error_location import OF_A_FILE
 from manyturn.envs.contract.env.turn import ContractError
 from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.plugins import load_plugins, package_of, where_else
+from manyturn.envs.contract.python_syntax import parse
 from manyturn.envs.contract.registration.sibling_modules import make_importable
 
 # What a name may begin with in place of an id -> what makes the environment from the rest of the name.
@@ -31,6 +32,7 @@ _PREFIXES = {
 }
 _OF_PACKAGES = frozenset({"reasoning-gym", "textarena"})  # what they make is all in an installed package
 _OURS = frozenset({"manyturn", "gymnasium"})  # what is installed wherever this project is
+_PLAIN = (str, bool, int, float, type(None))
 _registered: set[str] = set()
 
 
@@ -93,7 +95,7 @@ def load_class(path: Path, name: str) -> type[gymnasium.Env]:
     cls = getattr(module, name, None)
     if not (isinstance(cls, type) and issubclass(cls, gymnasium.Env)):
         classes = _classes_of(module)
-        near = difflib.get_close_matches(name, classes, n=1)
+        near = near_names(name, classes, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise UnknownEnv(f"{path} has no environment {name!r}; it defines {', '.join(classes) or 'none'}{hint}")
     return cls
@@ -109,7 +111,7 @@ def _classes_written_in(path: Path) -> list[str]:
     """Names of the classes of a file that extend another one; the file is read and not run."""
     if not path.is_file():
         raise UnknownEnv(f"no file {path}: name an environment as FILE.py:Class, or by its id")
-    return [one.name for one in ast.parse(path.read_bytes(), path).body if isinstance(one, ast.ClassDef) and one.bases]
+    return [one.name for one in parse(path.read_bytes(), str(path)).body if isinstance(one, ast.ClassDef) and one.bases]
 
 
 def env_ids() -> list[str]:
@@ -191,7 +193,7 @@ def unknown_env(name: str) -> UnknownEnv:
     words = {id: re.sub(r"-v\d+$", "", id.rpartition("/")[2]).lower() for id in ids}
     near = [id for id in ids if len(word) > 2 and word in words[id]]
     # By the words alone: versions are alike everywhere, and would make any two ids seem close.
-    close = difflib.get_close_matches(word, set(words.values()), n=3, cutoff=0.7)
+    close = near_names(word, set(words.values()), n=3, cutoff=0.7)
     near += [id for near_word in close for id in ids if words[id] == near_word and id not in near]
     hint = f"did you mean {', '.join(near[:5])}? manyturn envs" if near else "manyturn envs"
     return UnknownEnv(
@@ -222,23 +224,27 @@ def arguments_of(maker: Any) -> tuple[str, ...] | None:
 
 
 def guarded_arguments(name: str, args: Mapping[str, Any]) -> list[str]:
-    """Names of those arguments that must not come from data, because they may decide what runs on this machine.
+    """Names of those arguments that must not come from data: all but what the class lists as ``harmless``.
 
-    They are what the environment's class lists as ``guarded``; of a class outside of this project that lists nothing
-    itself, all.
+    A class outside of this project that lists nothing itself has none that is harmless.
 
     Args:
         name: id or ``FILE.py:Class``, whose file is run.
     """
     maker: Any = _maker(name) if args else None
-    if args and "guarded" not in vars(maker) and not maker.__module__.startswith("manyturn."):
-        return list(args)
-    listed = [word.partition(".") for word in getattr(maker, "guarded", ())]
+    is_listed = args and ("harmless" in vars(maker) or maker.__module__.startswith("manyturn."))
+    harmless = getattr(maker, "harmless", ()) if is_listed else ()
+    return [argument for argument, value in args.items() if not _is_harmless(argument, value, harmless)]
 
-    def holds(value: Any, inner: str) -> bool:
-        return not inner or (isinstance(value, Mapping) and inner in value)
 
-    return [arg for arg, value in args.items() if any(top == arg and holds(value, inner) for top, _, inner in listed)]
+def _is_harmless(argument: str, value: Any, harmless: Iterable[str]) -> bool:
+    if argument in harmless:
+        return all(isinstance(item, _PLAIN) for item in (value if isinstance(value, list | tuple) else [value]))
+    kinds = {entry.partition(":")[2] for entry in harmless if entry.startswith(f"{argument}:")}
+    if not isinstance(value, Mapping):
+        return isinstance(value, str) and value in kinds
+    options = {name: option for name, option in value.items() if name != "kind"}
+    return value.get("kind") in kinds and all(isinstance(option, bool | int | float) for option in options.values())
 
 
 def _maker(name: str) -> Any:

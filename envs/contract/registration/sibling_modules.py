@@ -6,6 +6,8 @@ import importlib.util
 import sys
 from pathlib import Path
 
+from manyturn.envs.contract.python_syntax import parse
+
 
 class NamesakeError(ValueError):
     """A file imports a neighbour by a name that means another module in this process."""
@@ -54,7 +56,7 @@ def _neighbours(file: Path) -> dict[str, Path]:
 def _imported(file: Path) -> set[str]:
     """First names of the absolute imports of a file, those in its functions too; ours are no neighbours."""
     try:
-        nodes = list(ast.walk(ast.parse(file.read_bytes())))
+        nodes = list(ast.walk(parse(file.read_bytes())))
     except (SyntaxError, ValueError):
         return set()  # running the file says where
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}

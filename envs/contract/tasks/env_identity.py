@@ -98,6 +98,22 @@ def differences(first: EnvIdentity, other: EnvIdentity) -> list[str]:
     return words if rewards[0] == rewards[1] else [*words, f"wrappers {rewards[0]} and {rewards[1]}"]
 
 
+def arg_differences(first: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Words for each argument of the constructor that differs.
+
+    >>> arg_differences({"size": 3}, {"size": 4, "seed": 1})
+    ['argument seed none and 1', 'argument size 3 and 4']
+    """
+    values = [
+        {name: json.dumps(value, sort_keys=True, default=str) for name, value in one.items()} for one in (first, other)
+    ]
+    return [
+        f"argument {name} {values[0].get(name, 'none')} and {values[1].get(name, 'none')}"
+        for name in sorted({**values[0], **values[1]})
+        if values[0].get(name) != values[1].get(name)
+    ]
+
+
 def listed(words: Sequence[str]) -> str:
     """The first of the differences, for one line."""
     more = len(words) - _SHOWN

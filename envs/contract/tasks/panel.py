@@ -32,6 +32,7 @@ class Panel:
         env_identity: of the environment that listed them, without wrappers; None where it is unknown. It is not in the
             hash: the contents say that the tasks are the same.
         package: the package outside of this project that registers the environment, as a requirement.
+        failed_by: names of the policies that failed at the tasks, where that is why they were chosen.
     """
 
     env: str
@@ -41,6 +42,7 @@ class Panel:
     args: Mapping[str, Any] = field(default_factory=dict)
     env_identity: EnvIdentity | None = field(default=None, compare=False)
     package: str | None = field(default=None, compare=False)
+    failed_by: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if not self.tasks or len(self.tasks) != len(self.contents):
@@ -93,6 +95,12 @@ class Panel:
             return None
         return f"{self.id} was made with another environment ({listed(changes)}); its tasks are the same"
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The panel in summaries: id, hash, number of tasks, and the policies that failed at them if there are some."""
+        failed = {"failed_by": list(self.failed_by)} if self.failed_by else {}
+        return {"id": self.id, "hash": self.hash, "n_tasks": len(self), **failed}
+
     def to_json(self) -> str:
         """The panel as text; ``from_json`` undoes it."""
         head = {"schema_version": _VERSION, "id": self.id, "hash": self.hash, "env": self.env, "args": dict(self.args)}
@@ -102,6 +110,8 @@ class Panel:
             head[KEY] = self.env_identity.plain()
         if self.package is not None:
             head["package"] = self.package
+        if self.failed_by:
+            head["failed_by"] = list(self.failed_by)
         pairs = list(zip(self.tasks, self.contents, strict=True))
         return json.dumps({**head, "split": self.split, "tasks": pairs}, indent=1) + "\n"
 
@@ -113,6 +123,7 @@ class Panel:
             version, digest, args_known = plain["schema_version"], plain["hash"], plain.get("args_hash")
             ids, contents = zip(*plain["tasks"], strict=True)
             facts = {"env_identity": EnvIdentity.of(plain), "package": plain.get("package")}
+            facts["failed_by"] = tuple(map(str, plain.get("failed_by", ())))
             panel = cls(plain["env"], plain["split"], ids, contents, plain["args"], **facts)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, PanelError):
@@ -154,6 +165,20 @@ class Panel:
 
 def _of_args(args: Mapping[str, Any]) -> str:
     return digest("panel args", json.dumps(dict(args), sort_keys=True))
+
+
+def selection_remark(panel: Mapping[str, Any]) -> str | None:
+    """A line on tasks that were chosen since a policy failed at them; None for other panels.
+
+    Args:
+        panel: as in summaries, see ``Panel.facts``.
+    """
+    if not (names := panel.get("failed_by")):
+        return None
+    return (
+        f"these tasks were chosen because {' and '.join(map(str, names))} failed at them: success here can only rise "
+        "from there, by chance too, so it shows no progress; compare on tasks that no result has chosen"
+    )
 
 
 def make_panel(

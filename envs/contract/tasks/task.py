@@ -112,3 +112,25 @@ def split_of(content: str, shares: Mapping[str, float] | None = None) -> str:
         if point < 0:
             return name
     return list(shares)[-1]  # rounding left a hair
+
+
+def is_held_out(*structure: Any) -> bool:
+    """True for a fifth of all structures, such as layouts or recipes: only the split ``test_unseen`` has them.
+
+    Args:
+        structure: plain values.
+    """
+    return split_of(digest("structure", structure), {"usual": 0.8, "unseen": 0.2}) == "unseen"
+
+
+def params_of_split(draw: Callable[[], dict[str, Any]], split: str) -> dict[str, Any]:
+    """The first parameters drawn of which the content belongs to a split; to another than ``SPLITS`` all do.
+
+    Raises:
+        RuntimeError: 10,000 draws gave none, so the draws differ too little.
+    """
+    for _ in range(10_000):
+        params = draw()
+        if split not in SPLITS or split_of(digest(params)) == split:
+            return params
+    raise RuntimeError(f"none of 10,000 problems belongs to {split}: draw from more")

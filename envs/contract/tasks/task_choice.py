@@ -1,9 +1,9 @@
 """Choice of tasks of a split by their ids and tags."""
 
-import difflib
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.tasks.task import Task, task_finder
 
@@ -55,7 +55,7 @@ def _tagged(tasks: Sequence[Task], tag: str, split: str, name: str) -> list[Task
     tags = sorted({tag for task in looked_at for tag in task.tags})
     more = f", and {len(tags) - _LISTED} more" if len(tags) > _LISTED else ""
     there = f"there are {', '.join(tags[:_LISTED])}{more}" if tags else "its tasks have no tags: name ids"
-    raise TaskChoiceError(f"no task of the split {split} of {name} has the tag {tag!r}{_near(tag, tags)}; {there}")
+    raise TaskChoiceError(f"no task of the split {split} of {name} has the tag {tag!r}; {_near(tag, tags)}{there}")
 
 
 def _unknown(word: str, tasks: Sequence[Task], split: str, env: EnvFacts) -> str:
@@ -66,7 +66,10 @@ def _unknown(word: str, tasks: Sequence[Task], split: str, env: EnvFacts) -> str
     if word.isdecimal():
         return f"{message}: name ids; a number of tasks is --limit, and of those in a training step rollout.tasks"
     ids = [task.id for task in islice(tasks, _SUGGESTED)]
-    return f"{message}{_near(word, ids)}; its ids are like {', '.join(map(repr, ids[:3])) or 'nothing: it is empty'}"
+    parts = [part.strip() for part in word.split(",")]
+    if len(parts) > 1 and any(_has(env, split, part) for part in parts):
+        return f"{message}: write several ids with blanks between them, {' '.join(parts)}, or in a file, @FILE"
+    return f"{message}; {_near(word, ids)}its ids are like {', '.join(map(repr, ids[:3])) or 'nothing: it is empty'}"
 
 
 def _has(env: EnvFacts, split: str, task_id: str) -> bool:
@@ -77,5 +80,5 @@ def _has(env: EnvFacts, split: str, task_id: str) -> bool:
 
 
 def _near(word: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    close = near_names(word, names, n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}? Otherwise: " if close else ""

@@ -5,7 +5,7 @@ from typing import Any
 
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.desk.customer_names import person
-from manyturn.envs.desk.store import Tables
+from manyturn.envs.desk.shared_tables import Tables
 
 _PLANS = {
     "L1": {"name": "Mini", "monthly": 9, "data_gb": 2, "roaming": False},

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from manyturn.envs.desk.desk_tools import DeskTools
-from manyturn.envs.desk.store import Record
+from manyturn.envs.desk.shared_tables import Record
 from manyturn.envs.tools.tool import ToolError
 
 

@@ -5,7 +5,7 @@ from manyturn.envs.desk.customer_names import full_name
 from manyturn.envs.desk.desks.travel_tables import CABINS, tables
 from manyturn.envs.desk.desks.travel_tools import TravelTools
 from manyturn.envs.desk.pack import Arguments, Drawn, Kind, Pack, Rule, Thing, no_arguments
-from manyturn.envs.desk.store import Record, Store
+from manyturn.envs.desk.shared_tables import Record, Store
 from manyturn.envs.tools.calls import CallRequest
 
 _CHANGES = frozenset({"cancel_booking", "move_booking", "set_cabin", "set_bags", "rename_passenger", "add_insurance"})

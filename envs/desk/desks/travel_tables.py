@@ -5,7 +5,7 @@ from typing import Any
 
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.desk.customer_names import full_name, person
-from manyturn.envs.desk.store import Tables
+from manyturn.envs.desk.shared_tables import Tables
 
 CITIES = ("Athens", "Berlin", "Cairo", "Delhi", "Lima", "Oslo", "Rome", "Tokyo")
 CABINS = ("basic", "economy", "business")

@@ -19,7 +19,7 @@ from manyturn.envs.contract.registration.environments import is_elsewhere, is_fi
 from manyturn.envs.contract.registration.sibling_modules import source_files
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import portable_name
-from manyturn.envs.contract.turn_reward import WRAPPERS
+from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.envs.hosting.handle.messages import task_to_wire
 

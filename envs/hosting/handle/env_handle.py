@@ -16,14 +16,15 @@ from manyturn.envs.contract.env.roles import ONE_ROLE
 from manyturn.envs.contract.env.space import TextSpace
 from manyturn.envs.contract.env.space_faults import refuse_excluded
 from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
-from manyturn.envs.contract.env.turn import MOST_REWARD, ContractError, too_large, wrong_return
+from manyturn.envs.contract.env.turn import MOST_REWARD, ContractError, shown, too_large, wrong_return
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup, OutsideLost, make
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, ListsTasks, Task
-from manyturn.envs.contract.turn_reward import WrapperMismatch, plain_wrappers, wrap
+from manyturn.envs.contract.wrappers.turn_reward import WrapperMismatch, plain_wrappers, wrap
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.gymnasium_adapter import GymnasiumAdapter, offered
+from manyturn.envs.hosting.handle.gymnasium_info import step_refusal
 
 _SEEDS_PER_SPLIT = 2**20
 T = TypeVar("T")
@@ -118,7 +119,7 @@ class EnvHandle:
     Args:
         name: id or ``FILE.py:Class``.
         kwargs: passed to the constructor.
-        wrappers: turn-level rewards, as ``manyturn.envs.contract.turn_reward.wrap`` takes them.
+        wrappers: turn-level rewards, as ``manyturn.envs.contract.wrappers.turn_reward.wrap`` takes them.
 
     Attributes:
         foreign: what makes an environment that is no ``TextEnv`` speak like one; None around a ``TextEnv``.
@@ -266,7 +267,10 @@ class EnvHandle:
         def begin() -> Answer:
             if self._text_env:
                 text, info = self.env.reset(seed=seed, options={"task": task.id})
-                return self._answer((text, 0.0, False, False, info), self._text_env.answer())
+                answer: Any = self._text_env.answer()
+                if not isinstance(answer, str | None):
+                    raise wrong_return(self._text_env, "answer", answer, "the true action as text, or None without one")
+                return self._answer((text, 0.0, False, False, info), answer)
             if self.lists_tasks:
                 text, info = self.env.reset(seed=seed, options={"task": task})
             else:
@@ -325,7 +329,7 @@ class EnvHandle:
         text, reward, terminated, truncated, info = step
         if not isinstance(text, str):
             raise TypeError(f"an observation is text, not {type(text).__name__}")
-        reward = float(reward)
+        reward = _number(self.env, reward, "the reward")
         if math.isinf(reward):
             raise ValueError(f"the reward is {reward}; use NaN for a reward that is not known")
         if abs(reward) > MOST_REWARD:
@@ -341,13 +345,13 @@ class EnvHandle:
             truncated=bool(truncated),
             format_valid=bool(info.get("format_valid", True)),
             understood=bool(info.get("understood", True)),
-            parts={name: float(value) for name, value in info.get("reward_parts", {}).items()},
+            parts=_numbers(self.env, info, "reward_parts"),
             anchor=digest(anchor),
             admissible=None if admissible is None else list(admissible),
             success=None if success is None else bool(success),
             progress=None if progress is None else float(progress),
             answer=true_answer,
-            measures={name: float(value) for name, value in info.get("measures", {}).items()},
+            measures=_numbers(self.env, info, "measures"),
             role=self._next_role(info, bool(terminated or truncated)),
             anchor_text=anchor_text if isinstance(anchor_text, str) else None,
         )
@@ -358,6 +362,21 @@ class EnvHandle:
         if (role := info.get("role")) not in self.roles:
             raise ValueError(f"info['role'] is {role!r}, but the roles are {', '.join(self.roles)}")
         return role
+
+
+def _number(env: object, value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise step_refusal(env, f"{name} {shown(value)}: give a number") from None
+
+
+def _numbers(env: object, info: Mapping[str, Any], key: str) -> dict[str, float]:
+    """An entry of ``info`` that holds numbers by name. Raises ContractError."""
+    values = info.get(key, {})
+    if not isinstance(values, Mapping):
+        raise step_refusal(env, f"info[{key!r}] = {shown(values)}: give a dict of numbers by name")
+    return {name: _number(env, value, f"info[{key!r}][{name!r}] =") for name, value in values.items()}
 
 
 def _listed(env: TextEnv, split: str) -> Sequence[Task]:

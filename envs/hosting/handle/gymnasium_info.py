@@ -33,10 +33,10 @@ def checked_flags(env: object, info: Mapping[str, Any]) -> None:
     for key, value in info.items():
         if key in FLAGS:
             if not _is_flag(value):
-                raise _refusal(env, f"info[{key!r}] = {shown(value)}: give True or False")
+                raise step_refusal(env, f"info[{key!r}] = {shown(value)}: give True or False")
         elif (meant := _meant_by(key)) and _is_flag(value) and info.keys().isdisjoint(meant):
             names = " or ".join(f"info[{flag!r}], {FLAGS[flag]}" for flag in meant)
-            raise _refusal(env, f"info[{key!r}], which is not read: give {names}")
+            raise step_refusal(env, f"info[{key!r}], which is not read: give {names}")
 
 
 def misspelt_keys(keys: Iterable[Any]) -> dict[str, str]:
@@ -65,7 +65,8 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool | int | float | np.bool_ | np.number) and value in (0, 1)
 
 
-def _refusal(env: object, text: str) -> ContractError:
+def step_refusal(env: object, text: str) -> ContractError:
+    """The error for what ``step`` gave: the text, and the place of the method."""
     place = place_of_method(env, "step")
     error = ContractError(f"step() gives {text}{f' ({place})' if place else ''}")
     error.placed = place is not None

@@ -1,7 +1,8 @@
 """Work on an environment in a process of its own, so that the caller goes on, however the environment behaves.
 
 The work is a function of a module that yields plain values. It ends with everything that it started, as a worker does
-(``worker.py``): when it is done, when the environment does not answer in time, or when the caller does not want more.
+(``worker.py``): when it is done, when the environment does not answer in time or holds more than its limits allow, or
+when the caller does not want more.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
@@ -19,6 +21,7 @@ from manyturn.envs.hosting.handle.deadline import where_it_hung
 from manyturn.envs.hosting.handle.env_handle import EnvError
 from manyturn.envs.hosting.handle.handshake import KEEPER
 from manyturn.envs.hosting.handle.messages import decode, encode
+from manyturn.envs.hosting.local.resource_use import LOOK_SECONDS, MANY_AT_ONCE, WorkerLimits, held_below
 
 _START_SECONDS = 60.0  # imports, on a machine that is busy
 _SLACK_SECONDS = 5.0  # the process times itself first, so that it can say where the environment hangs
@@ -39,13 +42,21 @@ class OneShot:
         args: for ``work``, plain JSON values too.
         hello: which environment it is about, from ``hello_of``.
         timeout: seconds that the environment may take for one answer.
+        limits: of the process with all that it starts.
+        ended: set by another thread that wants no more; the process is ended then.
 
     Attributes:
         left: command lines of the processes that it left running; known when the work is done.
     """
 
     def __init__(
-        self, work: Callable[..., Iterator[Any]], args: tuple[Any, ...], hello: Mapping[str, Any], timeout: float
+        self,
+        work: Callable[..., Iterator[Any]],
+        args: tuple[Any, ...],
+        hello: Mapping[str, Any],
+        timeout: float,
+        limits: WorkerLimits = MANY_AT_ONCE,
+        ended: threading.Event | None = None,
     ):
         self.left: tuple[str, ...] = ()
         self._message = {
@@ -55,6 +66,7 @@ class OneShot:
             "timeout": timeout,
         }
         self._limit, self._said = _START_SECONDS, b""
+        self._limits, self._ended, self._look = limits, ended, 0.0
 
     def __enter__(self) -> Self:
         self._left, left = os.pipe()
@@ -107,7 +119,8 @@ class OneShot:
                 selector.register(stream, selectors.EVENT_READ)
             last = time.monotonic()
             while out in open_:
-                for key, _ in selector.select(0.5):
+                self._supervise()
+                for key, _ in selector.select(LOOK_SECONDS):
                     chunk = os.read(key.fd, 2**16)
                     if not chunk:
                         selector.unregister(key.fd)
@@ -122,6 +135,15 @@ class OneShot:
                     raise OneShotLost(
                         f"it said nothing that could be understood for {self._limit:g} s, so it was ended"
                     )
+
+    def _supervise(self) -> None:
+        """Raise OneShotLost where the process holds too much, or nobody wants more of it."""
+        if self._ended is not None and self._ended.is_set():
+            raise OneShotLost("it was given up")
+        if (now := time.monotonic()) >= self._look:
+            self._look = now + LOOK_SECONDS
+            if reason := self._limits.excess(held_below(self._process.pid)):
+                raise OneShotLost(f"{reason}: let it hold less, or raise env.limits where there are such")
 
     def _hear(self, chunk: bytes) -> None:
         self._said = (self._said + chunk)[-_TAIL_BYTES:]

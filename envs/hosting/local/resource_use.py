@@ -1,4 +1,4 @@
-"""Resources that a worker holds, read from /proc, and their limits."""
+"""Resources that processes hold which run other people's code, read from /proc, and their limits."""
 
 import contextlib
 import os
@@ -9,13 +9,15 @@ from pydantic import Field
 
 from manyturn.envs.contract.options.options import Options
 
+LOOK_SECONDS = 0.25  # between two looks at what a process holds
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_HARD = 2.0  # how far above a limit a process is killed, whatever it does
 
 
 class WorkerLimits(Options):
-    """Limits of one worker with all processes that it started, before it is replaced.
+    """Limits of one process that runs an environment, with all processes that it started.
 
-    A worker above a limit gets no new episode and ends after its last one; above twice the limit it is killed.
+    A worker above a limit gets no new episode and ends after its last one. Above twice a limit any process is killed.
     """
 
     memory_mb: int = Field(default=2048, ge=1)
@@ -31,8 +33,18 @@ class WorkerLimits(Options):
         """The largest share of a limit that is used, and which limit that is."""
         return max((held[name] / most, name) for name, most in self)
 
+    def excess(self, held: Counter[str]) -> str:
+        """The reason for which a process has to be killed; empty if there is none."""
+        strain, name = self.strain(held)
+        if strain <= _HARD:
+            return ""
+        return f"it held {name} = {held[name]}, more than twice the limit of {getattr(self, name)}"
+
 
 USUAL = WorkerLimits()
+_QUARTER_MB = os.sysconf("SC_PHYS_PAGES") * _PAGE // 2**22
+MANY_AT_ONCE = WorkerLimits(memory_mb=max(1, min(4096, _QUARTER_MB)), files=2048, threads=512, processes=128)
+"""Limits of a process that opens one environment many times, as checks and measurements do."""
 
 
 def held_below(root: int) -> Counter[str]:

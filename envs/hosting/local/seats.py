@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import warnings
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -19,8 +20,9 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.hosting.handle.env_fingerprint import fingerprint_of, identity_of, was_edited
+from manyturn.envs.hosting.handle.env_fingerprint import was_edited
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle, not_made
+from manyturn.envs.hosting.handle.env_record import EnvRecord
 from manyturn.envs.hosting.handle.handshake import hello_of
 from manyturn.envs.hosting.handle.messages import step_from_wire, task_to_wire
 from manyturn.envs.hosting.local.construction_check import try_out
@@ -31,6 +33,7 @@ from manyturn.envs.hosting.local.worker_pool import PooledWorker, WorkerPool
 
 T = TypeVar("T")
 
+_CLOSE_SECONDS = 5.0
 USUAL_TIMEOUT = 60.0  # seconds for one answer of an environment
 RESET_FIRST = "no episode on this seat: call reset()"
 
@@ -55,35 +58,36 @@ class Seat(Protocol):
 class Seats(abc.ABC):
     """A limited number of seats for one environment; use it in one event loop, with ``async with``.
 
+    Args:
+        record: of the environment.
+        limit: episodes that may run together.
+        processes: how many run them.
+
     Attributes:
         facts: name, instructions and abilities of the environment.
         identity: of the environment with its wrappers.
         wrappers: the turn-level rewards around it, as plain values.
         limit: episodes that may run together, which is less than was asked for where one process cannot hold as many.
         processes: how many processes run them, this one included where they run here.
+        lister: the thread in which the environment that answers for the tasks was made, if it has one of its own; set
+            by whoever made it there. Ask for tasks in it.
     """
 
-    def __init__(
-        self,
-        name: str,
-        kwargs: Mapping[str, Any] | None,
-        wrappers: Sequence[Any],
-        limit: int,
-        processes: int = 1,
-    ):
+    lister: Executor | None = None
+
+    def __init__(self, record: EnvRecord, limit: int, processes: int = 1):
         if limit < 1 or processes < 1:
             raise ValueError(f"limit = {limit} and the number of processes, {processes}, must be at least 1")
         self.processes = processes
-        self._handle = EnvHandle(name, kwargs, wrappers)  # also finds faults of name, kwargs and wrappers now
-        self.facts, self.identity = self._handle.facts(), identity_of(self._handle)
-        self.wrappers = self._handle.wrappers
-        self.limit = min(limit, (self._handle.side_by_side or limit) * processes)
+        self._record = record
+        self.facts, self.identity, self.wrappers = record.facts, record.identity, record.wrappers
+        self.limit = min(limit, (record.side_by_side or limit) * processes)
         self._places = asyncio.Semaphore(self.limit)
         self._closed = False
 
     def tasks(self, split: str) -> Sequence[Task]:
         """The tasks of a split."""
-        return self._handle.tasks(split)
+        return self.facts.tasks(split)
 
     def figures(self) -> Mapping[str, float | str]:
         """Metrics since the last call."""
@@ -105,18 +109,14 @@ class Seats(abc.ABC):
 
     def world(self) -> dict[str, str]:
         """Digests of what must be equal elsewhere for the same task, seed and actions to give the same episode."""
-        return fingerprint_of(self._handle)
-
-    def _close_own(self) -> None:
-        """Close the environment that answers for the tasks."""
-        _close(self._handle)
+        return self._record.world()
 
     def _check_open(self) -> None:
         if self._closed:
             raise RuntimeError(f"the seats of {self.facts.name} are closed")
 
 
-def _close(handle: EnvHandle) -> None:
+def close_handle(handle: EnvHandle) -> None:
     """Close an environment; that it raised then must not cost what was played before."""
     try:
         handle.close()
@@ -154,7 +154,7 @@ class _InlineSeat:
         self.live = False
         handle, self._handle = self._handle, None
         if handle is not None:
-            _close(handle)
+            close_handle(handle)
 
     def _or_lost(self, call: Callable[[EnvHandle], T]) -> T:
         """Answer of the environment; one that raised is not used again."""
@@ -177,10 +177,10 @@ class InlineSeats(Seats):
         wrappers: Sequence[Any] = (),
         limit: int = 64,
     ):
-        super().__init__(name, kwargs, wrappers, limit)
+        self._spare: EnvHandle | None = EnvHandle(name, kwargs, wrappers)  # answers for the tasks too
+        super().__init__(EnvRecord.of(self._spare), limit)
         self._make = (name, kwargs, wrappers)
         self._free: list[_InlineSeat] = []
-        self._spare: EnvHandle | None = self._handle
 
     def make_handle(self) -> EnvHandle:
         """A fresh environment; the one that answers for the tasks is the first. Raises EnvError."""
@@ -211,7 +211,7 @@ class InlineSeats(Seats):
             seat.close()
         self._free.clear()
         if self._spare is not None:
-            _close(self._spare)
+            close_handle(self._spare)
         await super().close()
 
 
@@ -266,24 +266,21 @@ class _WorkerSeat:
             raise
 
 
-class WorkerSeats(Seats):
+class PooledSeats(Seats):
     """Environments in ``workers`` child processes, replaced when they hang, die, write nonsense or grow too large.
 
     A worker runs one turn at a time, so give as many workers as turns shall run at the same time.
 
     Args:
-        name, kwargs, wrappers: as for ``EnvHandle``; kwargs and the tasks' params must be plain JSON values.
-        limit: episodes that may run at the same time.
-        workers: processes.
-        timeout: seconds that one reset, one turn or one question to the expert may take.
-        limits: what one worker may hold.
+        record: of the environment, which nothing opens in this process.
+        hello: from ``hello_of``.
+        limit, workers, timeout, limits: as for ``WorkerSeats``.
     """
 
     def __init__(
         self,
-        name: str,
-        kwargs: Mapping[str, Any] | None = None,
-        wrappers: Sequence[Any] = (),
+        record: EnvRecord,
+        hello: Mapping[str, Any],
         limit: int = 64,
         workers: int = 4,
         timeout: float = USUAL_TIMEOUT,
@@ -291,16 +288,11 @@ class WorkerSeats(Seats):
     ):
         if timeout <= 0:
             raise ValueError(f"timeout = {timeout} must be above 0")
-        super().__init__(name, kwargs, wrappers, limit, workers)
-        if was_edited(type(self._handle.env.unwrapped)):
-            self._close_own()
-            raise ValueError(
-                f"{portable_name(name)} was edited since this process loaded it, and its workers would load the new "
-                "file: start the process once more"
-            )
-        self._pool = WorkerPool(hello_of(name, kwargs, wrappers), workers, timeout, limits)
+        super().__init__(record, limit, workers)
+        self._pool = WorkerPool(hello, workers, timeout, limits)
         self._busy = [0] * workers
         suspects: set[str] = set()
+        name = self.facts.name
         self._free = [_WorkerSeat(name, self._pool, slot, slot % workers, suspects) for slot in range(self.limit)]
 
     @property
@@ -330,8 +322,48 @@ class WorkerSeats(Seats):
     async def close(self) -> None:
         self._closed = True
         await self._pool.close()
-        self._close_own()
         await super().close()
+
+
+class WorkerSeats(PooledSeats):
+    """Environments in ``workers`` child processes, and one in this process, which answers for the tasks.
+
+    Args:
+        name, kwargs, wrappers: as for ``EnvHandle``; kwargs and the tasks' params must be plain JSON values.
+        limit: episodes that may run at the same time.
+        workers: processes.
+        timeout: seconds that one reset, one turn or one question to the expert may take.
+        limits: what one worker may hold.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[Any] = (),
+        limit: int = 64,
+        workers: int = 4,
+        timeout: float = USUAL_TIMEOUT,
+        limits: WorkerLimits = USUAL,
+    ):
+        self._handle = EnvHandle(name, kwargs, wrappers)  # also finds faults of name, kwargs and wrappers now
+        if was_edited(type(self._handle.env.unwrapped)):
+            close_handle(self._handle)
+            raise ValueError(
+                f"{portable_name(name)} was edited since this process loaded it, and its workers would load the new "
+                "file: start the process once more"
+            )
+        record, hello = EnvRecord.of(self._handle), hello_of(name, kwargs, wrappers)
+        super().__init__(record, hello, limit, workers, timeout, limits)
+
+    async def close(self) -> None:
+        self._closed = True
+        await self._pool.close()
+        if self.lister is None:
+            close_handle(self._handle)
+        else:
+            closing = asyncio.get_running_loop().run_in_executor(self.lister, close_handle, self._handle)
+            await asyncio.wait((closing,), timeout=_CLOSE_SECONDS)  # one that hangs ends with this process
 
 
 def open_seats(
@@ -345,11 +377,11 @@ def open_seats(
 ) -> Seats:
     """Seats in this process for ``workers`` 0, else in that many child processes.
 
-    For child processes the environment is tried out first: one that hangs when it is made raises ErrandLost.
+    For child processes the environment is tried out first: one that hangs when it is made raises OneShotLost.
 
     What an environment waits for, such as a model user's endpoint, holds up everything in its process.
     """
     if workers == 0:
         return InlineSeats(name, kwargs, wrappers, limit)
-    try_out(name, kwargs, timeout)  # for this process has no deadline
+    try_out(name, kwargs, timeout, limits)  # for this process has no deadline
     return WorkerSeats(name, kwargs, wrappers, limit, workers, timeout, limits)

@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from manyturn.envs.hosting.local.resource_use import WorkerLimits, held_below
+from manyturn.envs.hosting.local.resource_use import LOOK_SECONDS, WorkerLimits, held_below
 from manyturn.envs.hosting.local.worker import Worker
-
-_LOOK_SECONDS = 0.25  # between two looks at what the workers hold
-_HARD = 2.0  # how far above a limit a worker is killed in the middle of an episode
 
 
 @dataclass(eq=False)
@@ -97,7 +94,7 @@ class WorkerPool:
     async def _look(self) -> None:
         """Look at all workers again and again, also while a turn takes long."""
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
             for member in list(self._members):
                 if member.worker.alive:
                     self._judge(member)
@@ -107,10 +104,8 @@ class WorkerPool:
         strain, name = self._limits.strain(held)
         if strain <= 1:
             return
-        most = getattr(self._limits, name)
-        if strain > _HARD:
+        if reason := self._limits.excess(held):
             self.replaced[name] += 1
-            reason = f"it held {name} = {held[name]}, more than twice the limit of {most}"
             member.worker.kill(f"{reason}: fix the leak, or raise env.limits.{name}")
         elif member.served and member in self._places:
             # One that is too large before its first episode has ended would only be followed by another such.

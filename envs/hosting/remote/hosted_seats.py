@@ -20,10 +20,11 @@ from manyturn.envs.contract.env.text_env import Unsupported
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.contract.turn_reward import WrapperMismatch
-from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
+from manyturn.envs.contract.wrappers.turn_reward import WrapperMismatch
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
+from manyturn.envs.hosting.handle.env_record import EnvRecord
 from manyturn.envs.hosting.handle.messages import encode, task_to_wire
-from manyturn.envs.hosting.local.seats import RESET_FIRST, Seat, Seats
+from manyturn.envs.hosting.local.seats import RESET_FIRST, Seat, Seats, close_handle
 from manyturn.envs.hosting.local.worker import WorkerError
 from manyturn.envs.hosting.remote.connection import HostLink, HostLost, HostRefused
 from manyturn.envs.hosting.remote.host_protocol import action_from_wire, answer_from_wire
@@ -67,7 +68,8 @@ class HostedSeats(Seats):
     """
 
     def __init__(self, name: str, kwargs: Mapping[str, Any] | None, wrappers: Sequence[Any], limit: int, hosts: Hosts):
-        super().__init__(name, kwargs, wrappers, limit, limit)  # how many a process holds, hosts know
+        self._handle = EnvHandle(name, kwargs, wrappers)
+        super().__init__(EnvRecord.of(self._handle), limit, limit)  # how many a process holds, hosts know
         hello = {
             "env": portable_name(name),
             "args": dict(kwargs or {}),
@@ -78,7 +80,7 @@ class HostedSeats(Seats):
         try:
             greeting = encode(hello)
         except (TypeError, ValueError) as error:
-            self._close_own()
+            close_handle(self._handle)
             raise ValueError(f"env.args cannot be sent to a host: {error}: give plain JSON values") from None
         self._links = [HostLink(url, hosts.token, greeting, hosts.silence) for url in hosts.urls]
         self._wait, self._room = hosts.wait, asyncio.Event()
@@ -115,7 +117,7 @@ class HostedSeats(Seats):
         if self._keepers:
             await asyncio.wait(self._keepers)
         await asyncio.gather(*(link.close() for link in self._links))
-        self._close_own()
+        close_handle(self._handle)
         await super().close()
 
     @contextlib.asynccontextmanager

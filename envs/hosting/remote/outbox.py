@@ -8,6 +8,7 @@ from typing import Any
 from manyturn.envs.hosting.handle.messages import decode, encode
 
 MOST_BYTES = 2**20  # in one frame, unless a single message is longer
+_MOST_WAITING = 16 * 2**20  # bytes for a side that does not read, before nothing more is read from it
 
 
 def messages_in(frame: object) -> Iterator[dict[str, Any]]:
@@ -32,7 +33,8 @@ class Outbox:
     def __init__(self, send: Callable[[bytes], Awaitable[Any]], lost: Callable[[str], object]):
         self._send, self._lost = send, lost
         self._lines: list[bytes] = []
-        self._some = asyncio.Event()
+        self._waiting, self._some, self._room = 0, asyncio.Event(), asyncio.Event()
+        self._room.set()
 
     async def __aenter__(self) -> "Outbox":
         self._work = asyncio.create_task(self._carry())
@@ -44,8 +46,18 @@ class Outbox:
 
     def put(self, message: Mapping[str, Any]) -> None:
         """Send a message soon."""
-        self._lines.append(encode(message))
+        line = encode(message)
+        self._lines.append(line)
+        self._count(len(line))
         self._some.set()
+
+    async def room(self) -> None:
+        """Return once the other side has read enough for more answers."""
+        await self._room.wait()
+
+    def _count(self, added: int) -> None:
+        self._waiting += added
+        (self._room.set if self._waiting <= _MOST_WAITING else self._room.clear)()
 
     async def _carry(self) -> None:
         with contextlib.suppress(asyncio.CancelledError):
@@ -61,6 +73,7 @@ class Outbox:
             size += len(self._lines[count])
             count += 1
         frame, self._lines = b"".join(self._lines[:count]), self._lines[count:]
+        self._count(-size)
         if not self._lines:
             self._some.clear()
         return frame

@@ -65,6 +65,11 @@ the product type, its attributes, the options and the price. Buying ends the vis
 {INSTRUCTIONS}\
 """
     max_turns = 20
+    # of the text shop whose arguments these are
+    harmless = (
+        *(*TextEnv.harmless, "shop:manyturn/Shop-v0", "rewards", "per_page"),
+        *("products", "kinds", "catalogue", "catalogues"),
+    )
     part_names = ()
 
     def __init__(

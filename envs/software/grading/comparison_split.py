@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from manyturn.envs.contract.python_syntax import parse
 from manyturn.envs.software.grading.answer_comparison import UNSTEADY
 from manyturn.envs.software.grading.questions import BOTH, VALUE
 from manyturn.envs.software.source.edits import Edit, Places, applied
-from manyturn.envs.software.source.syntax import parse
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Naming = ast.Assign | ast.AnnAssign | ast.AugAssign

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
+from manyturn.envs.contract.python_syntax import parse
 from manyturn.envs.software.grading.literal_mutations import literals_of
-from manyturn.envs.software.source.syntax import parse
 
 Clue = tuple[str, int, str]
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
+from manyturn.envs.contract.python_syntax import parse
 from manyturn.envs.software.source.edits import Edit, Places, Span, applied
-from manyturn.envs.software.source.syntax import parse
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef

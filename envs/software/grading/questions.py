@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from manyturn.envs.contract.python_syntax import parse
 from manyturn.envs.software.source.edits import Edit, Piece, Places, applied
-from manyturn.envs.software.source.syntax import parse
 
 VALUE, BOTH, TRUTH, RAISES, SEEN = "value", "both", "truth", "raises", "seen"
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 
+from manyturn.envs.contract.python_syntax import parse
 from manyturn.envs.software.source.edits import Edit, Piece, Places, Span
-from manyturn.envs.software.source.syntax import parse
 
 Edits = Iterator[tuple[Span, tuple[Piece, ...]]]
 Function = ast.FunctionDef | ast.AsyncFunctionDef

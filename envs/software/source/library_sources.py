@@ -21,6 +21,7 @@ from manyturn.envs.software.source.libraries import PYTEST_INI, Library, pytest_
 
 MEND = 'run "manyturn data software" once'
 _LARGEST = 50_000_000  # bytes of a release, unpacked
+_PIP_SECONDS = 1800.0
 
 
 class WrongRelease(NeedsSetup):
@@ -89,9 +90,13 @@ def download(libraries: Iterable[Library]) -> None:
         # Not :all:, which pip hands on to the build systems, so that it builds those from source as well.
         names = ",".join(one.name for one in missing)
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", names]
-        done = subprocess.run([*pip, "--dest", scratch, "-r", str(pins)], capture_output=True, text=True)
-        if done.returncode:
-            why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        try:
+            pip += ["--dest", scratch, "-r", str(pins)]
+            done = subprocess.run(pip, capture_output=True, text=True, timeout=_PIP_SECONDS)
+            why = (done.stderr.strip().splitlines() or ["no reason given"])[-1] if done.returncode else ""
+        except subprocess.TimeoutExpired:
+            why = f"it took more than {_PIP_SECONDS:g} s"
+        if why:
             raise NeedsSetup(
                 f"pip cannot download {', '.join(one.pin for one in missing)}: {why}; get the sdists elsewhere and run "
                 '"manyturn data software FOLDER"'

@@ -7,6 +7,7 @@ from typing import Protocol
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.input_file import regular_file
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.software.source.libraries import library
 from manyturn.envs.software.source.library_sources import MEND, missing
@@ -45,7 +46,7 @@ def problems_of(source: str | None, difficulty: str | None = None) -> Problems:
     if source is None:
         return Mined(ours().entries, difficulty)
     if source.startswith("tasks:"):
-        return Mined(load(Path(source.removeprefix("tasks:"))).entries, difficulty)
+        return Mined(load(regular_file(Path(source.removeprefix("tasks:")), "software tasks")).entries, difficulty)
     if difficulty is not None:
         raise ValueError(f"the problems of {source} have no difficulty: leave out one of source and difficulty")
     if source == "drills":

@@ -74,6 +74,7 @@ class Negotiation(TalkEnv):
     """
 
     turn_part = "concession"
+    harmless = (*TalkEnv.harmless, "game")
     levels = LEVELS
     level: BargainLevel
 

@@ -49,6 +49,7 @@ class SelfPlay(TextEnv):
         max_turns: of both sides together; default 12.
     """
 
+    harmless = (*TextEnv.harmless, "game")
     max_turns = 12
 
     def __init__(self, split: str = "train", game: str = PRICE, max_turns: int | None = None):

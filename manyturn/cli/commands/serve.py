@@ -18,7 +18,8 @@ def serve(
     wire: Annotated[Literal["mcp", "nemo-gym", "openenv"], Parameter(name="--as")],
     env_args: EnvArgs = None,
     wrappers: Annotated[str | None, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
-    split: str = "train",
+    split: list[str] | None = None,
+    held_out: Annotated[bool, Parameter(negative="")] = False,
     seed: int = 0,
     host: Annotated[str, CLIENTS] = "127.0.0.1",
     port: Annotated[int, CLIENTS] = 0,
@@ -47,7 +48,11 @@ def serve(
     wrappers
         Turn-level rewards as a TOML list, such as [{name = "turn_cost", cost = 0.01}].
     split
-        Where tasks are drawn from, if a client names neither task nor split.
+        Splits that clients may play, and no others; default: train. Give it once for each. Tasks are drawn from the
+        first, if a client names neither task nor split.
+    held_out
+        Let clients play other splits than train too, as --split names them. A policy that learns from their tasks has
+        no held-out figures any more.
     seed
         Seeds of episodes whose clients name none derive from it.
     host
@@ -72,12 +77,18 @@ def serve(
     from manyturn.serving.server import Listening, Served
     from manyturn.serving.server import serve as run
 
+    splits = split or ["train"]
+    others = [name for name in splits if not name.startswith("train")]
+    if others and not held_out:
+        raise ValueError(f"--split {others[0]} is held out: if no client learns from its tasks, add --held-out")
+    if held_out and not others:
+        raise ValueError("--held-out has no effect on train: leave it out, or name the split with --split")
     place = Listening(host, port, token or os.environ.get(TOKEN) or None)
     served = Served(
         env,
         env_args or {},
         read_wrappers(wrappers or []),
-        split=split,
+        splits=splits,
         seed=seed,
         idle=idle,
         limit=limit,

@@ -118,8 +118,8 @@ def _tools(episodes: Episodes) -> dict[str, _Tool]:
         return _result(["The episode is closed."], {"episode": request.episode})
 
     async def tasks(request: _Tasks) -> CallToolResult:
-        ids, total = episodes.tasks(request.split, request.first, request.count)
-        return _result(["\n".join(ids)], {"tasks": ids, "total": total, "splits": list(episodes.seats.facts.splits)})
+        ids, total = await episodes.tasks(request.split, request.first, request.count)
+        return _result(["\n".join(ids)], {"tasks": ids, "total": total, "splits": list(episodes.splits)})
 
     return {
         "begin": _Tool("Begin an episode and read its first text.", _Begin, begin),

@@ -109,7 +109,7 @@ def nemo_gym_app(episodes: Episodes) -> ASGIApp:
         return JSONResponse({})
 
     async def rows(request: Request) -> Response:
-        return Response(_rows(episodes, request), media_type="application/x-ndjson")
+        return Response(await _rows(episodes, request), media_type="application/x-ndjson")
 
     async def aggregate(request: Request) -> Response:
         return JSONResponse(_aggregate(checked(_Rollouts, await json_of(request)).verify_responses))
@@ -195,7 +195,7 @@ def _facts(moment: Moment) -> dict[str, Any]:
     return {"text": moment.answer.observation, **moment.place(), **moment.judged()}
 
 
-def _rows(episodes: Episodes, request: Request) -> str:
+async def _rows(episodes: Episodes, request: Request) -> str:
     """Tasks of a split as rows of a data set, each with the seed of its episodes."""
     query = request.query_params
     split = query.get("split", episodes.split)
@@ -208,7 +208,7 @@ def _rows(episodes: Episodes, request: Request) -> str:
     system = {"role": "system", "content": episodes.seats.facts.instructions}
     messages = [system] if system["content"] else []
     lines = []
-    for task in episodes.tasks(split, first, count)[0]:
+    for task in (await episodes.tasks(split, first, count))[0]:
         drawn = {"task": task, "split": split, "seed": seed_of("exported", task) >> 32}
         lines.append(json.dumps({"responses_create_params": {"input": messages}, "manyturn": drawn}) + "\n")
     return "".join(lines)

@@ -25,6 +25,7 @@ from manyturn.serving.wires.openenv_facts import fact_routes
 from manyturn.serving.wires.requests import answered, checked, json_of
 
 _CODES = {"bad_request": "VALIDATION_ERROR", "full": "CAPACITY_REACHED"}
+_BEGIN_SECONDS = 60.0  # for a session that has not begun any episode
 _OF_SESSION = frozenset({"no_episode", "ended", "busy", "stale"})
 
 
@@ -116,6 +117,7 @@ class _Session:
         self._episodes, self._socket = episodes, socket
         self._now: Moment | None = None
         self._name: str | None = None
+        self._has_begun = False
 
     async def talk(self) -> None:
         """Answer until the client leaves, falls silent, or is gone."""
@@ -126,7 +128,8 @@ class _Session:
                 await self._say(_error(refusal))
                 return
             while True:
-                async with asyncio.timeout(self._episodes.idle):
+                idle = self._episodes.idle
+                async with asyncio.timeout(idle if self._has_begun else min(idle, _BEGIN_SECONDS)):
                     message = await self._socket.receive()
                 if message["type"] == "websocket.disconnect":
                     return
@@ -174,6 +177,7 @@ class _Session:
         if before is not None:
             await self._episodes.abandon(before.episode)
         self._now, self._name = await _begun(self._episodes, fields), fields.episode_id
+        self._has_begun = True
         return self._now
 
     async def _step(self, data: Any) -> Moment:
@@ -192,7 +196,7 @@ async def _begun(episodes: Episodes, fields: ResetFields) -> Moment:
     if fields.index is not None:
         if fields.split is None or task is not None:
             raise Refusal("bad_request", "an index is that of a task in a split: name the split, and no task")
-        page, count = episodes.tasks(fields.split, fields.index, 1)
+        page, count = await episodes.tasks(fields.split, fields.index, 1)
         if not page:
             raise Refusal("bad_request", f"there is no task {fields.index}: {fields.split} has {count}")
         [task] = page

@@ -47,7 +47,7 @@ def fact_routes(episodes: Episodes, schemas: Mapping[str, Any], answered: Callab
 
     async def splits(request: Request) -> Response:
         _check_name(name, request)
-        kinds = [{"name": split, "type": split if split in _KINDS else "validation"} for split in seats.facts.splits]
+        kinds = [{"name": split, "type": split if split in _KINDS else "validation"} for split in episodes.splits]
         return JSONResponse(kinds)
 
     listed = ("/health", "/metadata", "/schema", "/state", "/list_environments")
@@ -76,18 +76,18 @@ async def _tasks(episodes: Episodes, name: str, request: Request) -> dict[str, A
     if not isinstance(split, str) or any(type(number) not in (int, type(None)) for number in numbers):
         raise Refusal("bad_request", "a split is text, and index, start and stop are numbers")
     index, start, stop = numbers
-    count = episodes.tasks(split, 0, 1)[1]
+    count = (await episodes.tasks(split, 0, 1))[1]
     match request.path_params["what"]:
         case "num_tasks":
             return {"num_tasks": count}
         case "task" if index is not None and 0 <= index < count:
-            [task], _ = episodes.tasks(split, index, 1)
+            [task], _ = await episodes.tasks(split, index, 1)
             return {"task": {"task": task, "split": split}}
         case "task_range" | "tasks" as what:
             first, end = (0, count) if what == "tasks" else slice(start, stop).indices(count)[:2]
             if end - first > MOST_LISTED:
                 raise Refusal("bad_request", f"{split} has {count} tasks: ask for {MOST_LISTED} at once, by task_range")
-            ids = episodes.tasks(split, first, end - first)[0] if end > first else []
+            ids = (await episodes.tasks(split, first, end - first))[0] if end > first else []
             return {"tasks": [{"task": task, "split": split} for task in ids], "env_name": name}
     raise Refusal("bad_request", f"there are num_tasks, task with an index below {count}, tasks and task_range")
 

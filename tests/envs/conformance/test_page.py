@@ -21,5 +21,5 @@ def test_the_environments_of_the_page_pass_the_check(cls, block, tmp_path):
 
 
 def test_the_page_names_every_check_in_its_order():
-    table = PAGE.partition("| check | what it finds |")[2].partition("\n\n")[0]
+    table = PAGE.partition("| check | problem it reports |")[2].partition("\n\n")[0]
     assert tuple(re.findall(r"^\| `([\w ]+)` \|", table, re.MULTILINE)) == NAMES

@@ -73,6 +73,40 @@ def test_two_faults_are_two_failures(one, two):
     assert failures(f"{BROKEN}:{one}_{two}") == sorted((FAULTS[one], FAULTS[two]))
 
 
+@pytest.mark.parametrize(
+    ("faults", "failed"),
+    [
+        ("RandomTasks_BadExpert", ["expert", "tasks"]),
+        ("RandomTasks_FixedSeed", ["gymnasium", "tasks"]),
+        ("RandomTasks_OneAnchor", ["tasks"]),  # which hides the other
+        ("LosesItsParts_UnlistedPart", ["info"]),  # the same
+        ("LosesItsParts_FixedSeed", ["gymnasium", "info"]),
+        ("ForgetsFiles_FixedSeed", ["gymnasium"]),
+        ("ForgetsFiles_LostExpert", ["expert"]),
+    ],
+)
+def test_a_consequence_is_no_fault_of_the_check_that_meets_it(faults, failed):
+    seen = report(f"{BROKEN}:{faults}")
+    assert sorted(finding.check for finding in seen.failed) == failed
+    assert (seen["close"].status == "warning") == faults.startswith("ForgetsFiles")
+    assert seen["random"].status != "skipped" or seen["random"].same_as == "expert"
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "fix"),
+    [
+        ("TextSaved", "snapshot", "return bytes"),
+        ("NumberAsAnswer", "turns", "as text"),
+        ("TextMeasured", "turns", "return a number"),
+        ("OneMeasure", "turns", "return a dict"),
+        ("TextAsPart", "turns", "give a number"),
+    ],
+)
+def test_a_wrong_type_is_named_with_its_fix_and_its_line(fault, check, fix):
+    [finding] = report(f"{BROKEN}:{fault}").failed
+    assert finding.check == check and fix in finding.detail and "broken.py, line" in finding.detail
+
+
 @pytest.mark.parametrize("two", ["Leaks", "LostExpert", "NaNPart", "RaisesLate"])
 def test_a_fault_of_another_process_stands_beside_a_fault_of_this_one(two):
     chosen = [*QUICK, "other process"]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.contract import turn_reward
 from manyturn.envs.contract.registration.environments import make
-from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward, WrapperMismatch, plain_wrappers, wrap
+from manyturn.envs.contract.wrappers import turn_reward
+from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS, TurnReward, WrapperMismatch, plain_wrappers, wrap
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 pytestmark = pytest.mark.versions
@@ -134,11 +134,11 @@ def test_the_example_of_the_module_is_a_wrapper(tmp_path):
     imports = (
         "from typing import Literal\nimport gymnasium\nfrom pydantic import Field\n"
         "from manyturn.envs.contract.options.registry import Named\n"
-        "from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward\n"
+        "from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS, TurnReward\n"
     )
     use = (
         "from manyturn.envs.contract.registration.environments import make\n"
-        "from manyturn.envs.contract.turn_reward import wrap\n"
+        "from manyturn.envs.contract.wrappers.turn_reward import wrap\n"
         f"env = wrap(make({SOUND!r}), [{{'name': 'early', 'bonus': 0.25}}])\n"
         "env.reset(seed=3, options={'task': 'test/0'})\n"
         "while True:\n"

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from manyturn.envs.contract.tasks.task import SPLITS, split_of
 from manyturn.envs.household.generate import SIZES, HouseholdTasks, build, find_task, make_task
 from manyturn.envs.household.layouts import LEVELS, pair_is_unseen
+from manyturn.envs.household.object_types import OPENABLE
 from manyturn.envs.household.problem import STATIONS, bits
 from manyturn.envs.household.text import GRAMMARS
-from manyturn.envs.household.things import OPENABLE
 from manyturn.envs.household.world import Tables, World
 
 pytestmark = pytest.mark.versions

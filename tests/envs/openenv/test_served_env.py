@@ -21,7 +21,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
     pytest.skip("no server: pip install 'manyturn[serve,openenv]'", allow_module_level=True)
 
 from gymnasium.error import ResetNeeded
-from served import FAULTY, process, transcript  # pyright: ignore[reportMissingImports]
+from served import ALL_SPLITS, FAULTY, process, transcript  # pyright: ignore[reportMissingImports]
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Response
@@ -121,7 +121,7 @@ def test_episodes_are_those_that_the_environment_plays_here(env):
 
 
 def test_tasks_and_splits_are_those_of_the_server():
-    with process(FAULTY, "openenv", "--workers", "0") as (url, _), played(f"openenv:{url}") as handle:
+    with process(FAULTY, "openenv", "--workers", "0", *ALL_SPLITS) as (url, _), played(f"openenv:{url}") as handle:
         assert handle.splits == ("train", "validation", "test") and len(handle.tasks("test")) == 100
         task = handle.tasks("test")[70]
         assert handle.reset(task, seed=1).observation.startswith("hello 2070 ")
@@ -131,7 +131,7 @@ def test_tasks_and_splits_are_those_of_the_server():
 
 @pytest.mark.deep
 def test_the_command_line_checks_and_evaluates_it(command, tmp_path):
-    with process("manyturn/Maze-v0", "openenv", "--workers", "0") as (url, _):
+    with process("manyturn/Maze-v0", "openenv", "--workers", "0", *ALL_SPLITS) as (url, _):
         found = command("check", f"openenv:{url}", "--samples", 2)
         assert found.code == 0 and "offers no expert or snapshots" in found.out, found.out + found.err
         found = command("evaluate", "random", "--env", f"openenv:{url}", "--limit", 6, "--out", tmp_path / "a")
@@ -299,7 +299,7 @@ def test_what_the_environment_raises_over_there_is_its_error():
 
 
 def test_more_sessions_than_the_server_takes_are_errors_and_fewer_are_none(command, tmp_path):
-    with process(FAULTY, "openenv", "--workers", "0", "--limit", "1") as (url, _):
+    with process(FAULTY, "openenv", "--workers", "0", "--limit", "1", *ALL_SPLITS) as (url, _):
         evaluate = ("evaluate", "random", "--env", f"openenv:{url}", "--limit", 4, "--out", tmp_path)
         found = command(*evaluate, "--env.args.sessions", 1)
         assert found.code == 0 and "errors 0, retried 0" in " ".join(found.out.split()), found.out + found.err

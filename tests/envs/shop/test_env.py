@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.registration.environments import make
-from manyturn.envs.contract.turn_reward import wrap
+from manyturn.envs.contract.wrappers.turn_reward import wrap
 from manyturn.envs.shop.env import WebShop
 from manyturn.envs.shop.pages.page_text import MODES
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.talk.guessing.cities import TRAITS, draw_cities
 from manyturn.envs.talk.guessing.env import GuessCity, TwentyQuestions
+from manyturn.envs.talk.guessing.everyday_objects import THINGS
 from manyturn.envs.talk.guessing.oracle import answer_in
-from manyturn.envs.talk.guessing.things import THINGS
 
 ENVS = (TwentyQuestions, GuessCity)
 

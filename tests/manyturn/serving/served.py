@@ -15,6 +15,7 @@ import manyturn as mt
 
 ENVS = Path(__file__).parents[2] / "envs"
 FAULTY = f"{ENVS / 'faulty.py'}:Faulty"
+ALL_SPLITS = ("--split", "train", "--split", "validation", "--split", "test", "--held-out")
 UNSCORABLE = f"{ENVS / 'broken.py'}:Unscorable"
 
 
@@ -76,7 +77,7 @@ async def serving(env: str, wire: str, token: str | None = None, **served: Any) 
         held.append(episodes)
         return chosen.app(episodes)
 
-    settings = Served(env, **{"env_args": {}, "workers": 0, **served})
+    settings = Served(env, **{"env_args": {}, "workers": 0, "splits": ("train", "validation", "test"), **served})
     work = asyncio.create_task(serve(settings, Listening(token=token), app, address.set_result))
     await asyncio.wait([work, address], return_when=asyncio.FIRST_COMPLETED)
     if work.done():

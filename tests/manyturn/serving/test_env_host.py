@@ -1,6 +1,7 @@
 """A host that runs what the network names: files, arguments that decide what runs, or anything without its token."""
 
 import asyncio
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -43,10 +44,7 @@ EXPOSED = [
         (("host", "manyturn/Maez-v0"), "no environment 'manyturn/Maez-v0'; did you mean manyturn/Maze-v0"),
         (("host", "none.py:World"), "no file"),
         (("host", MAZE, "--env.args.size", "3"), "takes no argument 'size'"),
-        (
-            ("host", MAZE, "--env.args.difficulty", "hard"),
-            "difficulty has no effect, since it decides nothing",
-        ),
+        (("host", MAZE, "--env.args.difficulty", "hard"), "--env.args.difficulty has no effect"),
     ],
 )
 def test_what_cannot_be_hosted_is_refused_in_one_line(command, monkeypatch, words, message):
@@ -92,6 +90,9 @@ def test_a_run_cannot_name_code(tmp_path):
     ("env", "args", "word", "other"),
     [
         ("manyturn/Code-v0", {"engine": {"image": "evil"}}, "engine", "other"),
+        ("manyturn/Search-v0", {"corpus": "/dev/zero"}, "corpus", "/etc/passwd"),
+        ("manyturn/Talk-Booking-v0", {"user": {"kind": "model", "model": "m"}}, "user", "model"),
+        ("manyturn/Talk-Booking-v0", {"user": {"kind": "replay", "file": "/etc/shadow"}}, "user", "replay"),
         ("manyturn/AppWorld-v0", {"python": "/bin/sh"}, "python", "other"),
         ("manyturn/Talk-Booking-v0", {"user": {"base_url": "http://192.0.2.1"}}, "user", {"base_url": "other"}),
     ],
@@ -100,6 +101,18 @@ def test_arguments_that_decide_what_runs_come_from_the_hosts_command_line(env, a
     assert f"takes env.args.{word} from its own command line alone" in refusal(hello(env, args))
     assert f"takes env.args.{word} from" in refusal(hello(env, args), env=env, args={word: other})
     assert "from its own command line" not in refusal(hello(env, args), env=env, args=args)
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "folder"])
+def test_a_host_that_may_read_a_file_reads_no_device_and_waits_for_no_pipe(kind, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    place = {"device": "/dev/zero", "pipe": f"{tmp_path}/pipe", "folder": f"{tmp_path}"}[kind]
+    for env, args in (
+        ("manyturn/Search-v0", {"corpus": place, "questions": place}),
+        ("manyturn/Talk-Booking-v0", {"user": {"kind": "replay", "file": place}}),
+        ("manyturn/Software-v0", {"source": f"tasks:{place}"}),
+    ):
+        assert f"at {place}: this is no regular file" in refusal(hello(env, args), env=env, args=args)
 
 
 def test_arguments_of_a_file_of_the_users_are_taken_where_the_host_names_them_too():

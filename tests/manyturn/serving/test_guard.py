@@ -36,7 +36,7 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         (("--host", "192.0.2.1", "--token", TOKEN), "cannot be had"),
         (("--token", "short"), "at least 16 ASCII characters"),
         (("--port", "70000"), "between 0 and 65535"),
-        (("--split", "exam"), "has no split 'exam'"),
+        (("--split", "exam", "--held-out"), "has no split 'exam'"),
         (("--idle", "0"), "idle = 0.0 must be above 0"),
         (("--wrappers", "nonsense"), "wrappers is no TOML list"),
         (("--limit", "0"), "limit = 0"),

@@ -14,6 +14,7 @@ if any(find_spec(name) is None for name in ("mcp", "uvicorn", "wsproto")):
     pytest.skip("no server: pip install 'manyturn[serve]'", allow_module_level=True)
 
 from mcp import Client, MCPError
+from served import ALL_SPLITS
 
 pytestmark = pytest.mark.versions
 
@@ -70,7 +71,7 @@ def test_a_client_plays_the_episodes_of_the_environment_until_its_server_is_kill
                 await act(client, now["episode"], "look")
         assert server.returncode == -signal.SIGKILL
 
-    with tools.process(env, "mcp", "--workers", "1") as (url, server):
+    with tools.process(env, "mcp", "--workers", "1", *ALL_SPLITS) as (url, server):
         asyncio.run(play(url, server))
 
 

@@ -18,7 +18,7 @@ from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, StageConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
-from manyturn.trainers.play.tasks.pool import CURRICULA
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA
 
 PLUGIN = """
 from typing import Literal

@@ -55,7 +55,10 @@ def test_no_method_computes_with_what_nobody_knows(name):
         rewards,
         groups=[0, 0, 1, 1],
         anchors=["ab", "ab", "ab", "a"],
-        columns={column: [[0] * len(one) for one in rewards] for column in ("action", "drawer", "tempered", "drift")},
+        columns={
+            column: [[0] * len(one) for one in rewards]
+            for column in ("action", "drawer", "tempered", "drift", "implicit")
+        },
         token_columns={"value": [[[0]] * len(one) for one in rewards]},
     )
     more = {"stratified": {"stratum": "turns"}, "rtmc": {"prior": 0.0}, "spo": {"forgetting": "steady"}}

@@ -10,7 +10,7 @@ import pytest
 
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
-from manyturn.trainers.play.tasks.pool import CURRICULA
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA
 
 pytestmark = pytest.mark.versions
 
@@ -74,7 +74,7 @@ class FreshConfig(ObjectiveConfig):
 
 class MeanConfig(ObjectiveConfig):
     name: Literal["mean"] = "mean"
-    averages_over_reply = True
+    averages_over_reply = property(lambda self: True)
 
 for kind in (FreshConfig, MeanConfig):
     OBJECTIVES.register(kind)(lambda tokens, config: None)

@@ -18,8 +18,8 @@ Implementation:
 Differences: theirs chooses in each minibatch, by the entropy before its update, and takes ceil(share T) tokens whatever
 is equal. Their code has 1 where nothing is left; here one token is, unless no reply has any.
 
-Watch: ``least_entropy``, the entropy from which a token counts: near 0, the policy hesitates nowhere, and what counts
-is chosen among tokens that have hardly a gradient.
+Watch: ``entropy``: near 0, the policy hesitates nowhere, and what counts is chosen among tokens that have hardly a
+gradient.
 """
 
 import math

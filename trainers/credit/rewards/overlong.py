@@ -30,8 +30,8 @@ from pydantic import Field, model_validator
 from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.episode_sums import episode_sum_K, last_K
-from manyturn.trainers.credit.batch.longest import Extent, longest
 from manyturn.trainers.credit.batch.reward_parts import with_part
+from manyturn.trainers.credit.batch.token_limits import Extent, longest
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.stages import REWARDS, Rewarded, StageConfig
 

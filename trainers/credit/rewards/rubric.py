@@ -17,9 +17,9 @@ Implementation:
 3. Outcomes are taken for shares of success, so give them in 0 to 1; a rubric's score is at least 0.
 4. An unscorable episode is in no maximum, and stays unscorable.
 
-Differences: in their code a success's score is not divided by M, which their paper has, and its runs ask for: M is read
-and left unused in that branch (``rubric_only_positive``). Theirs is one number at the end, of a model that judges;
-here it is any part that the environment pays.
+Differences: in their code a success's score is not divided by M, though their runs ask for it: M is read and left
+unused in that branch (``rubric_only_positive``). Theirs is one number at the end, of a model that judges; here it is
+any part that the environment pays.
 
 Watch: ``parts/NAME``, the score before it is mixed, should rise along with ``success``; if it rises alone with
 ``over = "all"``, the policy lives on evidence.

@@ -4,9 +4,9 @@ without.
     log pi(token | prompt with advice) - log pi(token | prompt)
 
 Both are of the same weights, those before the step's updates. The advice is the expert's next action, which the
-environment is asked for before each reply, or the action that gives the true answer; ``agents/play/advised.py`` has the
-words. NaN in replies to prompts that nobody advised on. Asking costs a pass over each turn's full prompt, without
-gradient: prompts with advice have no beginning in common with the next turn's.
+environment is asked for before each reply, or the action that gives the true answer; the words are in
+``agents/play/advised_prompts.py``. NaN in replies to prompts without advice. Asking costs a pass over each turn's full
+prompt, without gradient: prompts with advice have no beginning in common with the next turn's.
 
 Source: on-policy self-distillation with a privileged teacher, as in AgentOPSD, arXiv 2608.05987, whose teacher reads
 retrieved skills instead.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from manyturn.agents.play.advised import Advice
+from manyturn.agents.play.advised_prompts import Advice
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied, options_of
 

@@ -22,7 +22,7 @@ from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.options.plugins import load_plugins
 from manyturn.envs.contract.options.registry import Memory, Named, Registry
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
-from manyturn.trainers.credit.batch.longest import Extent
+from manyturn.trainers.credit.batch.token_limits import Extent
 from manyturn.trainers.credit.batch.turn_batch import FloatK, FloatT, TurnBatch
 
 if TYPE_CHECKING:

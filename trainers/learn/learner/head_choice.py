@@ -11,7 +11,7 @@ from manyturn.trainers.learn.heads.head_config import (
     ValueHeadConfig,
 )
 from manyturn.trainers.learn.heads.heads import LearnerHead, ProgressHead, ValueHead
-from manyturn.trainers.learn.heads.implicit import ImplicitRewards
+from manyturn.trainers.learn.heads.implicit_reward import ImplicitRewards
 from manyturn.trainers.learn.heads.own_body import BodyPasses, BodySettings, OwnBody
 from manyturn.trainers.learn.heads.own_heads import FixedEstimator, OwnCritic
 from manyturn.trainers.learn.heads.own_policy import OwnPolicy

@@ -25,7 +25,7 @@ from manyturn.trainers.learn.heads.heads import (
     critics_of,
     head_tensors,
 )
-from manyturn.trainers.learn.heads.implicit import ImplicitRewards
+from manyturn.trainers.learn.heads.implicit_reward import ImplicitRewards
 from manyturn.trainers.learn.heads.own_body import OwnBody
 from manyturn.trainers.learn.heads.own_heads import FixedEstimator
 from manyturn.trainers.learn.learner.head_choice import head_of
@@ -39,9 +39,9 @@ from manyturn.trainers.learn.passes.forward import Place, Reader, Watch, recompu
 from manyturn.trainers.learn.passes.frozen_states import FrozenStates
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
 from manyturn.trainers.learn.passes.samples import Rows, Sample
-from manyturn.trainers.learn.reading.before_update import BeforeUpdate, mismatch_of
-from manyturn.trainers.learn.reading.reference import ReadsReference
+from manyturn.trainers.learn.reading.reference_policy import ReadsReference
 from manyturn.trainers.learn.reading.step_reading import StepReading
+from manyturn.trainers.learn.reading.update_constants import BeforeUpdate, mismatch_of
 
 Figures = dict[str, float | None]
 Share = Callable[[Reader, Sequence[LearnerHead]], PolicyLearning]

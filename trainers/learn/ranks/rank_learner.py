@@ -26,9 +26,9 @@ from manyturn.trainers.learn.passes.samples import Rows, Sample
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.message import RankMessage
 from manyturn.trainers.learn.ranks.sharded_passes import Sharded, SharedPasses, spread
-from manyturn.trainers.learn.reading.before_update import BeforeUpdate
-from manyturn.trainers.learn.reading.reference import Reference
+from manyturn.trainers.learn.reading.reference_policy import Reference
 from manyturn.trainers.learn.reading.step_reading import watch_called
+from manyturn.trainers.learn.reading.update_constants import BeforeUpdate
 
 _ROWS = ("advantage", "old", "keep", "reference", "weight")
 

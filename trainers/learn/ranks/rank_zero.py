@@ -17,8 +17,8 @@ from manyturn.trainers.learn.passes.samples import Rows, Sample
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.message import RankMessage
 from manyturn.trainers.learn.ranks.rank_learner import RankLearner, load_message, step_message, values_message
-from manyturn.trainers.learn.reading.before_update import BeforeUpdate
-from manyturn.trainers.learn.reading.reference import ReadsReference
+from manyturn.trainers.learn.reading.reference_policy import ReadsReference
+from manyturn.trainers.learn.reading.update_constants import BeforeUpdate
 
 
 class Leading:

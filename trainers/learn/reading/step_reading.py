@@ -30,7 +30,7 @@ import numpy as np
 
 from manyturn.trainers.learn.passes.forward import Place, Reader, Reading, Watch
 from manyturn.trainers.learn.passes.samples import Rows, Sample, at_replies
-from manyturn.trainers.learn.reading.reference import ReadsReference
+from manyturn.trainers.learn.reading.reference_policy import ReadsReference
 
 
 class StepReading:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.role_views import group_name
+from manyturn.agents.play.role_episodes import group_name
 from manyturn.envs.contract.env.roles import ONE_ROLE
 from manyturn.trainers.credit.pipeline import Credit
 from manyturn.trainers.play.rollout.rollouts import learnable
-from manyturn.trainers.play.tasks.pool import TaskFeedback, label_of
+from manyturn.trainers.play.tasks.curriculum_input import TaskFeedback, label_of
 
 Taught = tuple[float, bool]
 

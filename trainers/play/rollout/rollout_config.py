@@ -12,7 +12,7 @@ from manyturn.trainers.credit.stages import ADVANTAGES
 from manyturn.trainers.play.rollout.branching import Branching
 from manyturn.trainers.play.rollout.horizon import Horizon
 from manyturn.trainers.play.rollout.tempering import Tempering
-from manyturn.trainers.play.tasks.pool import CURRICULA, TaskPool
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskPool
 
 
 class RolloutConfig(Options):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from manyturn.trainers.play.tasks.pool import TaskPool, label_of
+from manyturn.trainers.play.tasks.curriculum_input import TaskPool, label_of
 
 CANDIDATES = 16  # for each task to be drawn
 

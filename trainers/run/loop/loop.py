@@ -29,8 +29,8 @@ from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.stop_signal import Stopped, Stopping
 from manyturn.trainers.run.loop.checkpoint_writer import Saving
 from manyturn.trainers.run.loop.disk_space import check_room
-from manyturn.trainers.run.loop.held_out import conclude, figures
-from manyturn.trainers.run.loop.run_output import RunOutput
+from manyturn.trainers.run.loop.held_out_metrics import conclude, figures
+from manyturn.trainers.run.loop.metrics_logger import MetricsLogger
 from manyturn.trainers.run.loop.start import RunStart, start_of
 from manyturn.trainers.run.setup.run import Run, open_run
 from manyturn.trainers.run.step import exploration
@@ -77,7 +77,7 @@ async def train(
         folder = opened.enter_context(RunFolder(path, resume=resume))
         stopping = opened.enter_context(Stopping() if ranks is None else Stopping(RANKS_DRAIN_SECONDS))
         start = start_of(folder, config, steps, accept)
-        output = RunOutput(folder, start.config, report)
+        output = MetricsLogger(folder, start.config, report)
         async with AsyncExitStack() as stack:
             stack.callback(output.loggers.close)
             run = await stopping.run(stack.enter_async_context(open_run(start.config, output.tell, ranks)))
@@ -87,6 +87,8 @@ async def train(
                 await stack.enter_async_context(ending_with_ranks(run.seats))
             output.config = run.config
             start = start.in_environment(folder, run.seats.identity)
+            for remark in start.remarks:
+                output.note(remark)
             check_room(run, path)
             if not resume or steps is not None:
                 folder.write_config(run.config)
@@ -103,7 +105,7 @@ class _Session:
     folder: RunFolder
     saving: Saving
     stopping: Stopping
-    output: RunOutput
+    output: MetricsLogger
 
     async def train(self, start: RunStart) -> dict[str, Any]:
         """Everything from the warm-up to the summary."""
@@ -119,6 +121,7 @@ class _Session:
         text = json.dumps(summary, indent=1, allow_nan=False) + "\n"
         replace_text(self.folder.path / "summary.json", text)
         self.output.loggers.end(summary)
+        self._end_without_signal(state, f"all its steps are done: {self.folder.path}/summary.json has its figures")
         return summary
 
     async def _begin(self, checkpoint: Path | None) -> State:
@@ -224,7 +227,7 @@ class _Session:
         """Count a step that taught nothing for this reason, or one that taught something.
 
         Raises:
-            NoSignal: as many in a row taught nothing as the run allows.
+            NoSignal: as many in a row taught nothing as the run allows. After the last step the summary comes first.
         """
         if reason is None:
             state.learned, state.silent = state.learned + 1, 0
@@ -232,12 +235,15 @@ class _Session:
         state.silent += 1
         if state.silent == SILENT_STEPS:
             self.output.note(warning(state.step + 1 - state.silent, state.step, reason))
+        state.silence = warning(state.step + 1 - state.silent, state.step, reason)
+        if state.step < self.run.config.steps:
+            self._end_without_signal(state, "it can be resumed")
+
+    def _end_without_signal(self, state: State, then: str) -> None:
+        """Raise NoSignal where as many of the last steps taught nothing as the run allows."""
         allowed = self.run.config.stopping.no_signal
         if allowed is not None and state.silent >= allowed:
-            raise NoSignal(
-                f"{warning(state.step + 1 - state.silent, state.step, reason)}. stopping.no_signal = {allowed} ends "
-                "the run; it can be resumed"
-            )
+            raise NoSignal(f"{state.silence}. stopping.no_signal = {allowed} ends the run; {then}")
 
 
 @asynccontextmanager

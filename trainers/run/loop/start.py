@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from manyturn.agents.records.task_words import failure_remarks
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.trainers.recipe.config import RunConfig, located
 from manyturn.trainers.record.checkpoint import CheckpointError, newest_checkpoint, read_state
@@ -24,6 +25,8 @@ class RunStart:
         accept: changes to go on with: of the ``config``, of the ``env``.
         edits: accepted edits of the configuration since the checkpoint, by place, with both values.
         env_changes: words for each accepted change of the environment since the checkpoint.
+        task_words: words for the training tasks of a new run, as they were given.
+        remarks: lines on evaluations that choose the tasks and are of another environment.
     """
 
     config: RunConfig
@@ -31,6 +34,8 @@ class RunStart:
     accept: Collection[str]
     edits: Mapping[str, tuple[Any, Any]]
     env_changes: Sequence[str] = ()
+    task_words: Sequence[str] = ()
+    remarks: Sequence[str] = ()
 
     def in_environment(self, folder: RunFolder, now: EnvIdentity) -> "RunStart":
         """The start in an environment that has been made. Raises ConfigError if it is another one than was accepted.
@@ -41,7 +46,8 @@ class RunStart:
         words = env_changes_since(was, now, self.edits)
         if "env" not in self.accept and "env.id" not in self.edits:
             refuse_env_changes(folder.path, self.checkpoint, words)
-        return replace(self, env_changes=words)
+        remarks = failure_remarks(self.task_words, now, self.config.env.args)
+        return replace(self, env_changes=words, remarks=remarks)
 
     def accepted_into(self, state: State, config: RunConfig, now: EnvIdentity) -> list[str]:
         """Continue a state under what was accepted; returns the notices on it, none where nothing was to be accepted.
@@ -73,7 +79,7 @@ def start_of(folder: RunFolder, config: RunConfig | None, steps: int | None, acc
     edits = edits_since(checkpoint, settings)
     if "config" not in accept:
         refuse_edits(folder.path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
-    return RunStart(settings, checkpoint, accept, edits)
+    return RunStart(settings, checkpoint, accept, edits, task_words=() if config is None else config.tasks or ())
 
 
 def _newest(folder: RunFolder) -> Path | None:

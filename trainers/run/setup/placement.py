@@ -60,18 +60,18 @@ def engine_of(config: RunConfig, context: EngineContext, seats: Seats) -> Engine
     """
     placement = config.placement
     if placement.sampler_count:
-        from manyturn.agents.engine.samplers.ray_engine import RaySampledEngine
+        from manyturn.agents.engine.remote_samplers.ray_engine import RayRemoteEngine
         from manyturn.envs.hosting.remote.ray_seats import RaySeats
 
         assert isinstance(seats, RaySeats)
         waits = placement.wait, placement.silence
-        return RaySampledEngine(context, config.engine, seats, *waits, config.threads)
+        return RayRemoteEngine(context, config.engine, seats, *waits, config.threads)
     if not placement.sampler_urls:
         return build_engine(config.engine, context)
     with _needing("hosts", placement.kind):
-        from manyturn.agents.engine.samplers.sampled_engine import SampledEngine, Samplers
+        from manyturn.agents.engine.remote_samplers.remote_engine import RemoteEngine, Samplers
     at = Samplers(placement.sampler_urls, _token(), placement.wait, placement.silence, config.threads)
-    return SampledEngine(context, config.engine, at)
+    return RemoteEngine(context, config.engine, at)
 
 
 def _token() -> str | None:

@@ -10,7 +10,7 @@ import torch
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine_config import EngineContext
-from manyturn.agents.play.advised import Advised
+from manyturn.agents.play.advised_prompts import Advised
 from manyturn.agents.play.agent import Agent, Demonstrator
 from manyturn.agents.play.concurrent_episodes import Patience
 from manyturn.agents.play.error_limit import Breaker

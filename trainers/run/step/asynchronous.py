@@ -30,8 +30,8 @@ from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.step.engine_alarm import check_present_version
+from manyturn.trainers.run.step.episode_journals import Journals
 from manyturn.trainers.run.step.first_step import check_first_step
-from manyturn.trainers.run.step.journals import Journals
 from manyturn.trainers.run.step.learning import Lesson
 from manyturn.trainers.run.step.step import draw_tasks
 from manyturn.trainers.run.step.step_episodes import most_turns

@@ -33,7 +33,7 @@ from manyturn.trainers.learn.objective.correction import mismatch
 from manyturn.trainers.learn.passes.forward import Reader, read
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.learn.passes.samples import Sample
-from manyturn.trainers.learn.reading.before_update import log_ratio
+from manyturn.trainers.learn.reading.update_constants import log_ratio
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.setup.trainee import Trainee
 from manyturn.trainers.run.step.policy_update import PolicyUpdate

@@ -8,14 +8,14 @@ import numpy as np
 
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.fork import Fork
-from manyturn.agents.play.role_views import RoleView, role_views
+from manyturn.agents.play.role_episodes import RoleView, role_views
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.env.roles import own_parts
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.envs.hosting.local.watchdog import watchdog
 from manyturn.trainers.credit.batch.episode_sums import group_E
-from manyturn.trainers.credit.batch.longest import longest
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
+from manyturn.trainers.credit.batch.token_limits import longest
 from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK, TurnBatch
 from manyturn.trainers.credit.pipeline import Credit, credit
 from manyturn.trainers.learn.heads.heads import HeadTargets

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Ending, Episode
-from manyturn.agents.play.role_views import role_views
+from manyturn.agents.play.role_episodes import role_views
 from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.role_views import role_views
+from manyturn.agents.play.role_episodes import role_views
 from manyturn.envs.contract.env.roles import own_parts
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.credit.batch.reward_parts import outcome_E

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from manyturn.agents.engine.vllm.access import check_reach, token
-from manyturn.agents.engine.vllm.draw import PROCESSOR
 from manyturn.agents.engine.vllm.process import room_for, settle
+from manyturn.agents.engine.vllm.reply_request import PROCESSOR
 from manyturn.agents.engine.vllm.versions import installed
 from manyturn.agents.engine.vllm.worker import EXTENSION
 from manyturn.envs.contract.options.options import ConfigError

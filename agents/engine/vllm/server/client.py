@@ -9,7 +9,7 @@ import httpx
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused
 from manyturn.agents.engine.vllm.access import VARIABLE, token
-from manyturn.agents.engine.vllm.draw import Drawn, DrawRequest
+from manyturn.agents.engine.vllm.reply_request import Drawn, DrawRequest
 from manyturn.agents.engine.vllm.versions import SERIES, fits
 
 START = "start it with python -m manyturn.agents.engine.vllm.server MODEL"

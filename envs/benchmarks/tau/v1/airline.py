@@ -8,7 +8,7 @@ connection on the next day shows the first day's seats.
 import json
 from typing import Any
 
-from manyturn.envs.benchmarks.tau.store import Record, copied
+from manyturn.envs.benchmarks.tau.database import Record, copied
 from manyturn.envs.benchmarks.tau.v1.retail import TauBenchTools
 from manyturn.envs.benchmarks.tau.v2 import airline
 from manyturn.envs.benchmarks.tau.v2.airline import AIRPORTS, NEW_CERTIFICATES, NEW_RESERVATIONS, NOW

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from manyturn.envs.benchmarks.tau.database import TUPLES, Base
 from manyturn.envs.benchmarks.tau.desk import Desk
 from manyturn.envs.benchmarks.tau.files import CLONE, DataError, Files, returned_literal, shared
 from manyturn.envs.benchmarks.tau.service import Deeds, Service, all_said
-from manyturn.envs.benchmarks.tau.store import TUPLES, Base
 from manyturn.envs.benchmarks.tau.v1 import airline, retail
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.tasks.task import Task

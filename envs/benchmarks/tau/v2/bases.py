@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from manyturn.envs.benchmarks.tau.database import ARRAYS, OBJECTS, Base, Record, Style
 from manyturn.envs.benchmarks.tau.files import Files
-from manyturn.envs.benchmarks.tau.store import ARRAYS, OBJECTS, Base, Record, Style
 from manyturn.envs.benchmarks.tau.v2 import airline_records, retail_records
 from manyturn.envs.benchmarks.tau.v2.telecom import records
 from manyturn.envs.benchmarks.tau.v2.telecom.records import plain

@@ -10,8 +10,8 @@ from typing import Any
 
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tools.tool import Schema
-from manyturn.envs.users.endpoint.requests import ModelOptions
-from manyturn.envs.users.model import GREETING, ModelUser
+from manyturn.envs.users.endpoint.retrying_client import ModelOptions
+from manyturn.envs.users.llm_user import GREETING, ModelUser
 
 MARKS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
 OFFICIAL = ", official guidelines"

@@ -74,6 +74,8 @@ class Checkout:
 
 def read_small(path: Path, source: str, largest: int = LARGEST) -> bytes:
     """A file's content. Raises DataError if there is none, or more than ``largest`` bytes."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise DataError(f"{path} is no regular file: give a file of {source}")
     try:
         with path.open("rb") as file:
             content = file.read(largest + 1)

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from manyturn.envs.contract.python_syntax import parse
 from manyturn.envs.software.source.problem import Problem
-from manyturn.envs.software.source.syntax import parse
 from manyturn.envs.software.tasks.importers.checkout import (
     DataError,
     json_object,

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from manyturn.envs.contract.python_syntax import parse
 from manyturn.envs.software.source.edits import Edit, Places, applied
 from manyturn.envs.software.source.problem import Problem
-from manyturn.envs.software.source.syntax import parse
 from manyturn.envs.software.tasks.importers.checkout import Checkout, DataError, warn_of_other
 from manyturn.envs.software.tasks.importers.measured import QUIXBUGS, divided
 from manyturn.envs.software.tasks.importers.testnames import names_of_tests

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from manyturn.envs.software.source.syntax import parse
+from manyturn.envs.contract.python_syntax import parse
 from manyturn.envs.software.tasks.importers.checkout import DataError
 
 

@@ -5,9 +5,9 @@ from typing import Literal
 
 from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import ENGINES, EngineContext
-from manyturn.agents.engine.vllm.draw import Drawer
 from manyturn.agents.engine.vllm.engine import VllmEngine
 from manyturn.agents.engine.vllm.options import VllmConfig
+from manyturn.agents.engine.vllm.reply_request import Drawer
 
 
 class FaultyVllmConfig(VllmConfig):

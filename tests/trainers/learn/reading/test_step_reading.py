@@ -22,7 +22,7 @@ from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
 from manyturn.trainers.learn.passes.samples import samples_of
-from manyturn.trainers.learn.reading.reference import Reference
+from manyturn.trainers.learn.reading.reference_policy import Reference
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.run.loop.loop import train
 

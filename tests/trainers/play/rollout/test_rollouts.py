@@ -9,7 +9,7 @@ from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
 from manyturn.trainers.play.tasks.curricula.uniform import UniformConfig, uniform
-from manyturn.trainers.play.tasks.pool import TaskPool
+from manyturn.trainers.play.tasks.curriculum_input import TaskPool
 from manyturn.trainers.record.metrics import checked
 
 

@@ -25,7 +25,7 @@ from manyturn.trainers.play.tasks import task_memory
 from manyturn.trainers.play.tasks.curricula.band import BandConfig
 from manyturn.trainers.play.tasks.curricula.mopps import MoppsConfig
 from manyturn.trainers.play.tasks.curricula.spo_weights import SpoWeightsConfig
-from manyturn.trainers.play.tasks.pool import CURRICULA, TaskFeedback, TaskPool, label_of
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskFeedback, TaskPool, label_of
 from manyturn.trainers.play.tasks.task_draws import CANDIDATES, distinct
 
 LEVELS = ("easy", "medium", "hard")

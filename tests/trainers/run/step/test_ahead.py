@@ -30,7 +30,7 @@ from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run import open_run
 from manyturn.trainers.run.step.asynchronous import Ahead
-from manyturn.trainers.run.step.journals import Journals
+from manyturn.trainers.run.step.episode_journals import Journals
 
 ERRANDS = f"{Path(__file__).parents[4] / 'benchmarks/scale/orders_world.py'}:Errands"
 HELD = f"{Path(__file__).with_name('held_errands.py')}:Held"

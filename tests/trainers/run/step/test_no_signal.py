@@ -47,5 +47,7 @@ def test_a_dead_run_says_why_it_learns_nothing(tmp_path, why, reason):
 def test_a_run_that_nobody_watches_ends_with_its_own_exit_code_and_can_be_resumed(tmp_path, command):
     with pytest.raises(NoSignal, match="every episode failed"):
         dead(tmp_path, "failed", stopping={"no_signal": 2})
-    ended = command("train", "--resume", tmp_path / "run")
-    assert ended.code == 6 and "stopping.no_signal" in ended.err
+    for is_last in (False, True, True):  # of the last step the figures are written, and the exit code is no success
+        ended = command("train", "--resume", tmp_path / "run")
+        assert ended.code == 6 and "stopping.no_signal" in ended.err and ended.err.count("every episode failed") >= 1
+        assert (tmp_path / "run" / "summary.json").is_file() == is_last

@@ -10,7 +10,7 @@ from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.options.refusals import refuse_unfit
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe
-from manyturn.trainers.credit.batch.longest import longest
+from manyturn.trainers.credit.batch.token_limits import longest
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 

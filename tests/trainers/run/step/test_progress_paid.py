@@ -13,7 +13,7 @@ from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.options.registry import Named
-from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward
+from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS, TurnReward
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import credit

@@ -26,7 +26,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from manyturn.trainers.credit.stages import StageConfig
-from manyturn.trainers.play.tasks.pool import CURRICULA, TaskPool
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskPool
 from manyturn.trainers.play.tasks.task_draws import distinct
 from manyturn.trainers.play.tasks.task_memory import Row, recalled, remembered
 

@@ -26,7 +26,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from manyturn.trainers.credit.stages import StageConfig
-from manyturn.trainers.play.tasks.pool import CURRICULA, TaskFeedback, TaskPool
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskFeedback, TaskPool
 from manyturn.trainers.play.tasks.task_draws import draw_by_label
 from manyturn.trainers.play.tasks.task_memory import arm
 

@@ -28,7 +28,7 @@ import numpy as np
 from pydantic import Field
 
 from manyturn.trainers.credit.stages import StageConfig
-from manyturn.trainers.play.tasks.pool import CURRICULA, TaskPool
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskPool
 from manyturn.trainers.play.tasks.task_draws import CANDIDATES, distinct
 from manyturn.trainers.play.tasks.task_memory import Row, recalled, remembered
 

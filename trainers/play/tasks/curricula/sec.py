@@ -25,7 +25,7 @@ from typing import Literal
 from pydantic import Field
 
 from manyturn.trainers.credit.stages import StageConfig
-from manyturn.trainers.play.tasks.pool import CURRICULA, TaskPool
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskPool
 from manyturn.trainers.play.tasks.task_draws import draw_by_label
 from manyturn.trainers.play.tasks.task_memory import arm
 

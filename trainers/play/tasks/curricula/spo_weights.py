@@ -28,7 +28,7 @@ from pydantic import Field
 
 from manyturn.trainers.credit.advantages.spo import RHO_MAX, task_weights
 from manyturn.trainers.credit.stages import StageConfig
-from manyturn.trainers.play.tasks.pool import CURRICULA, TaskPool
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskPool
 from manyturn.trainers.play.tasks.task_draws import distinct
 from manyturn.trainers.play.tasks.task_memory import Row, recalled, remembered
 
@@ -49,7 +49,7 @@ def spo_weights(
 
     >>> from manyturn.envs.contract.tasks.task import Task
     >>> tasks = [Task(str(n), "train") for n in range(3)]
-    >>> from manyturn.trainers.play.tasks.pool import TaskFeedback
+    >>> from manyturn.trainers.play.tasks.curriculum_input import TaskFeedback
     >>> found = TaskFeedback(number=2, label="", success=1.0, score=1.0, advantage=0.0, signal=False, episodes=8)
     >>> drawn, memory = spo_weights(TaskPool(tasks, 2, 0, 1, [found]), SpoWeightsConfig(), [[0, 3.0, 1.0]])
     >>> sorted(drawn), [[round(number, 3) for number in row] for row in memory]

@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.credit.stages import StageConfig
-from manyturn.trainers.play.tasks.pool import CURRICULA, TaskPool
+from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskPool
 from manyturn.trainers.play.tasks.task_draws import distinct
 
 LONG = 100_000

@@ -7,7 +7,7 @@ network mode that is no text, or access point settings that are no object, chang
 
 from typing import Any
 
-from manyturn.envs.benchmarks.tau.store import Database, Record
+from manyturn.envs.benchmarks.tau.database import Database, Record
 from manyturn.envs.benchmarks.tau.v2.telecom.phone_display import (
     ADVICE,
     SIM_TEXTS,

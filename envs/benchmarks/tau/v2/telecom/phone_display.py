@@ -3,7 +3,7 @@
 Texts and speeds are the original's (src/tau2/domains/telecom/user_tools.py and user_data_model.py, MIT).
 """
 
-from manyturn.envs.benchmarks.tau.store import Record
+from manyturn.envs.benchmarks.tau.database import Record
 
 SIGNALS = {
     "none": "📵 No Signal",

@@ -1,0 +1,1 @@
+"""Text adventures in houses of rooms: treasure hunts and cooking, generated from numbers."""

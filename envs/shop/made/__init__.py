@@ -1,1 +1,0 @@
-"""A shop made from a seed: its goods, what customers want of them, and how they say it."""

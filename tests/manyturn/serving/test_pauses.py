@@ -1,0 +1,192 @@
+"""A server that stands still, or fills its memory, for one client: the others have to get their answers meanwhile."""
+
+import asyncio
+import os
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets")):
+    pytest.skip("no servers: pip install 'manyturn[hosts]'", allow_module_level=True)
+
+from elsewhere import hosting
+from websockets.asyncio.client import connect
+
+from manyturn.envs.hosting.handle.messages import encode
+from manyturn.envs.hosting.local.seats import InlineSeats
+from manyturn.envs.hosting.remote.connection import HostLink, HostLost, HostRefused
+from manyturn.serving import guard
+from manyturn.serving.wires import openenv
+
+PIPED = f"{Path(__file__).parents[2] / 'envs' / 'traps.py'}:Piped"
+MAZE = "manyturn/Maze-v0"
+MOST_MB = 100
+
+
+def hello(driver: str, env: str, world: dict[str, str], **args: str) -> bytes:
+    return encode({"env": env, "args": args, "wrappers": [], "world": world, "driver": driver})
+
+
+async def refusal(url: str, driver: str, **args: str) -> str:
+    """Words of a host to a driver, which it refuses in any case: the world is another."""
+    link = HostLink(url, None, hello(driver, "traps.py:Piped", {}, **args), 60.0)
+    try:
+        with pytest.raises((HostLost, HostRefused)) as refused:
+            await link.connect()
+    finally:
+        await link.close()
+    return str(refused.value)
+
+
+async def opened(pipe: Path) -> int:
+    """Descriptor of a pipe that something waits for; it goes on when this is closed."""
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(OSError):
+                return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+            await asyncio.sleep(0.05)
+
+
+def test_a_host_answers_others_while_an_environment_waits_for_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    async def play() -> None:
+        async with hosting(env=PIPED, args={"made": str(pipe)}, workers=1) as [url]:
+            for ending in ("hung up", "written"):
+                slow = asyncio.create_task(refusal(url, "slow", made=str(pipe)))
+                descriptor = await opened(pipe)
+                async with asyncio.timeout(40):
+                    assert "plays for another driver" in await refusal(url, "other")
+                if ending == "written":
+                    os.close(descriptor)
+                    assert "another version of the environment" in await asyncio.wait_for(slow, 60)
+                    return
+                slow.cancel()
+                async with asyncio.timeout(40):
+                    while psutil.Process().children():
+                        await asyncio.sleep(0.05)
+                os.close(descriptor)
+
+    asyncio.run(play())
+
+
+def test_a_server_answers_others_while_its_lists_wait_for_a_pipe(tools, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    async def play() -> None:
+        served = {"env_args": {"listed": str(pipe)}, "workers": 1, "splits": ("train", "validation")}
+        opening = asyncio.create_task(opened(pipe))  # the trial of the environment lists them too
+        opening.add_done_callback(lambda opening: os.close(opening.result()))
+        async with tools.serving(PIPED, "openenv", **served) as (url, _), httpx.AsyncClient(base_url=url) as client:
+            begun = (await client.post("/reset", json={"split": "train"}, timeout=60)).json()
+            listing = asyncio.create_task(client.post("/Piped/num_tasks", json={"split": "validation"}, timeout=60))
+            descriptor = await opened(pipe)
+            words = {"episode": begun["metadata"]["episode"], "action": {"text": "wait"}}
+            assert (await client.post("/step", json=words, timeout=30)).json()["observation"]["text"] == "still here, 1"
+            assert not listing.done()
+            os.close(descriptor)
+            assert (await listing).json() == {"num_tasks": 40}
+
+    asyncio.run(play())
+
+
+def test_a_driver_that_never_reads_is_read_no_further():
+    async def play() -> None:
+        world = InlineSeats(MAZE).world()
+        deaf: dict[str, Any] = {"max_queue": 1, "close_timeout": 0.1}
+        async with hosting() as [url], connect(f"{url.replace('http', 'ws')}/host", **deaf) as socket:
+            await socket.send(hello("deaf", MAZE, world))
+            await socket.recv()
+            sent = 0
+            with suppress(TimeoutError):
+                while sent < MOST_MB:
+                    await asyncio.wait_for(socket.send(encode({"id": "x" * 2**19, "op": "ping"})), 10)
+                    sent += 0.5
+            socket.transport.abort()
+            assert 10 < sent < MOST_MB
+
+    asyncio.run(play())
+
+
+def test_unfinished_messages_of_all_clients_have_one_budget_and_small_ones_get_through(tools, monkeypatch):
+    monkeypatch.setattr(guard, "MOST_WAITING", 2**20)
+    piece = "x" * 2**17
+
+    async def parts(held: asyncio.Event):
+        yield piece
+        await held.wait()
+
+    async def play() -> None:
+        held = asyncio.Event()
+        async with tools.serving(tools.faulty, "openenv") as (url, _), httpx.AsyncClient(timeout=60) as client:
+            bodies = [asyncio.create_task(client.post(f"{url}/reset", content=_bytes(held, piece))) for _ in range(3)]
+            sockets = [await connect(f"{url.replace('http', 'ws')}/ws") for _ in range(12)]
+            unfinished = [asyncio.create_task(one.send(parts(held))) for one in sockets]
+            await asyncio.wait(
+                [asyncio.create_task(one.wait_closed()) for one in sockets], timeout=60, return_when="FIRST_COMPLETED"
+            )
+            talk = await tools.talk(url)
+            assert (await talk.begin(1)).startswith("hello")
+            talk.drop()
+            open_ = sum(one.state.name == "OPEN" for one in sockets)
+            assert 0 < open_ < 12
+            held.set()
+            await asyncio.wait(unfinished + bodies, timeout=30)
+            for one in sockets:
+                one.transport.abort()
+
+    asyncio.run(play())
+
+
+async def _bytes(held: asyncio.Event, piece: str):
+    yield piece.encode()
+    await held.wait()
+
+
+def test_a_session_that_never_begins_is_dropped_early_and_one_that_has_begun_is_not(tools, monkeypatch):
+    monkeypatch.setattr(openenv, "_BEGIN_SECONDS", 0.3)
+
+    async def play() -> None:
+        async with tools.serving(tools.faulty, "openenv", idle=600.0) as (url, _):
+            idle, busy = await tools.talk(url), await tools.talk(url)
+            await busy.begin(1)
+            with pytest.raises(EOFError):
+                await idle.hear()
+            assert (await busy.act("on"))[0]
+            busy.drop()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("wire", ["mcp", "openenv", "nemo-gym"])
+def test_a_server_plays_the_splits_that_it_was_started_for(tools, wire):
+    async def play() -> None:
+        async with tools.serving(tools.faulty, wire, splits=("train",)) as (_, episodes):
+            for words in ({"split": "test"}, {"task": "test/1"}, {"task": "test/1", "split": "test"}):
+                with pytest.raises(Exception, match=r"plays train only|no task 'test/1'"):
+                    await episodes.begin(**words)
+            with pytest.raises(Exception, match="plays train only"):
+                await episodes.tasks("test", 0, 1)
+            assert (await episodes.begin(task="train/1")).task == "train/1"
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--split", "test"), "add --held-out"),
+        (("--split", "train", "--split", "validation"), "--split validation is held out"),
+        (("--held-out",), "--held-out has no effect"),
+    ],
+)
+def test_held_out_tasks_are_served_by_a_word_of_their_own(command, tools, words, said):
+    ended = command("serve", tools.faulty, "--as", "openenv", "--workers", "0", *words)
+    assert ended.code == 2 and said in ended.err and ended.err.count("\n") == 1
