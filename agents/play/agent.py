@@ -18,8 +18,8 @@ from manyturn.agents.text.template import ChatTemplate
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import ON_PURPOSE, Label, LastPrompt, Ledger
 from manyturn.agents.tokens.usage import Usage
-from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.envs.hosting.local.seats import Seat

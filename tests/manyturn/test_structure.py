@@ -11,10 +11,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("envs", "agents", "trainers", "containers")
 ON_CONTAINERS = (
-    "envs.hosting.handle.container_engine",
+    "envs.hosting.handle.container_check",
     "envs.software",
     "envs.benchmarks.swebench",
-    "envs.code",
+    "envs.code_interpreter",
     "envs.harbor",
 )
 FLOORS = {"containers": 0, "envs": 1, "agents": 2, "trainers": 3, "manyturn": 4}
@@ -121,10 +121,10 @@ ROOMS = {
                 "openenv",
                 "packages",
                 "pivot",
-                "tasksets",
+                "verifiers",
             },
             {"conformance", "software", "users", "shop"},
-            {"benchmarks", "code", "desk", "harbor", "search", "talk"},
+            {"benchmarks", "code_interpreter", "desk", "harbor", "search", "talk"},
         ],
         42,
     ),

@@ -11,7 +11,7 @@ from manyturn.envs.contract.tasks.env_identity import KEY
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.summary import measured, summarise_run
 from manyturn.trainers.run.setup.run import Run
-from manyturn.trainers.run.setup.splits import panel_of
+from manyturn.trainers.run.setup.task_check import panel_of
 
 
 async def held_out(run: Run, policy: Policy, seen: Collection[str] = (), out: Path | None = None) -> Evaluation:

@@ -5,7 +5,7 @@ from typing import Any
 
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.play.rollout.refill import Refill
-from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import describe, plan_groups
 from manyturn.trainers.play.rollout.spread_filter import filtered
 from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskFeedback, TaskPool
 from manyturn.trainers.record.resource_use import Stopwatch

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from typing import Protocol
 
 from manyturn.agents.play.episode import Episode
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.passes.samples import Sample
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.warmup.demonstrations import learnt_from, play_demonstrations, samples_by_policy

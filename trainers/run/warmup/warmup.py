@@ -15,7 +15,7 @@ import numpy as np
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
-from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import describe, plan_groups
 from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.run.setup.run import Run

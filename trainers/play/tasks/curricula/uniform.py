@@ -15,7 +15,7 @@ Watch: ``groups_without_signal`` is the share of the step's episodes that a curr
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.credit.stages import StageConfig
 from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskPool
 from manyturn.trainers.play.tasks.task_draws import distinct
