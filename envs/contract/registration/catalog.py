@@ -13,6 +13,7 @@ def register_all() -> None:
     register("manyturn/Blocksworld-v0", "manyturn.envs.classics.blocksworld:Blocksworld")
     register("manyturn/Treasure-v0", "manyturn.envs.adventure.treasure:Treasure")
     register("manyturn/Cooking-v0", "manyturn.envs.adventure.cooking:Cooking")
+    register("manyturn/Laboratory-v0", "manyturn.envs.laboratory.laboratory:Laboratory")
     register("manyturn/Household-v0", "manyturn.envs.household.env:Household")
     register("manyturn/Shop-v0", "manyturn.envs.shop.generated.env:Shop")
     register("manyturn/WebShop-v0", "manyturn.envs.shop.webshop_env:WebShop")
