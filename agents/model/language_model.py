@@ -142,7 +142,7 @@ def build_tiny(
     layers: int = 2,
     heads: int = 4,
     digits: bool = False,
-    alike: bool = False,
+    equal_keys: bool = False,
 ) -> LanguageModel:
     """A tiny decoder with random weights that depend only on the seed.
 
@@ -153,7 +153,7 @@ def build_tiny(
         layers: decoder layers.
         heads: attention heads.
         digits: whether each digit of a number is a token of its own.
-        alike: begin with keys that are equal to queries, so that a word attends to earlier ones of the same name:
+        equal_keys: begin with keys equal to queries, so that a word attends to earlier ones of the same name:
             mimetic initialisation (arXiv:2305.09828, section 4) of queries and keys.
 
     Raises:
@@ -182,7 +182,7 @@ def build_tiny(
                 pad_token_id=None,
             )
         )
-    if alike:
+    if equal_keys:
         weights = dict(model.named_parameters())
         for name in (name for name in weights if name.endswith("k_proj.weight")):
             weights[name].data.copy_(weights[name.replace("k_proj", "q_proj")].data)

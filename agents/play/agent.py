@@ -348,8 +348,8 @@ class DemonstratorPlayer:
         """Note the expert's action at the turn that was just recorded, unless its reply is the same or has no room."""
         turn, ids = len(self.ledger.spans) - 1, self._transcript.reply_ids(action)
         span = self.ledger.spans[turn]
-        said = span.version != ON_PURPOSE and self.ledger.reply(turn) == ids
-        if not said and span.start + len(ids) <= self._agent.config.max_context:
+        repeated = span.version != ON_PURPOSE and self.ledger.reply(turn) == ids
+        if not repeated and span.start + len(ids) <= self._agent.config.max_context:
             self.ledger.labels[turn] = Label(ids, _allowed(choices, ids, action))
 
     def leave(self) -> None:

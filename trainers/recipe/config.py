@@ -139,7 +139,7 @@ class WarmupConfig(Options):
             return None
         if env is not None and not env.has_expert:
             return (
-                f"warmup.labels = 'expert' asks an expert, which {env.name} has not: override expert() in the "
+                f"warmup.labels = 'expert' needs an expert, which {env.name} does not have: override expert() in the "
                 "environment, or leave it out"
             )
         if not (self.noise or self.invalid or self.policy_share):

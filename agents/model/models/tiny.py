@@ -30,8 +30,8 @@ class DecoderModel(ModelConfig):
     """Training tasks whose texts give the vocabulary."""
     numbers: Literal["words", "digits"] = "words"
     """Encode a number as one token, or as one for each digit, so that a number never seen can be copied."""
-    alike: bool = False
-    """Begin with keys that are equal to queries, so that a word attends to earlier ones of the same name."""
+    query_key_init: Literal["independent", "equal"] = "independent"
+    """Begin with keys equal to queries, so that a word attends to earlier ones of the same name, or independent."""
 
     @property
     def label(self) -> str:
@@ -60,8 +60,8 @@ class SizedModel(DecoderModel):
     """Training tasks whose texts give the vocabulary."""
     numbers: Literal["words", "digits"] = "digits"
     """Encode a number as one token, or as one for each digit, so that a number never seen can be copied."""
-    alike: bool = True
-    """Begin with keys that are equal to queries, so that a word attends to earlier ones of the same name."""
+    query_key_init: Literal["independent", "equal"] = "equal"
+    """Begin with keys equal to queries, so that a word attends to earlier ones of the same name, or independent."""
 
 
 class Tiny100kModel(SizedModel):
@@ -109,5 +109,5 @@ def tiny(context: ModelContext, config: DecoderModel) -> "LanguageModel":
         layers=config.layers,
         heads=config.heads,
         digits=config.numbers == "digits",
-        alike=config.alike,
+        equal_keys=config.query_key_init == "equal",
     )

@@ -94,7 +94,7 @@ def test_a_policy_learns_where_only_it_has_been(tmp_path, capsys):
 
 
 def test_an_expert_is_asked_for_where_there_is_none(tmp_path):
-    with pytest.raises(ConfigError, match=r"asks an expert, which .* has not: override expert\(\)"):
+    with pytest.raises(ConfigError, match=r"needs an expert, which .* does not have: override expert\(\)"):
         asyncio.run(train(errands(tmp_path, expert=""), tmp_path / "run"))
 
 
