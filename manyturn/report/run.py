@@ -14,6 +14,11 @@ from manyturn.trainers.record.shown_metrics import CURVES, SHOWN, owned_keys
 
 _PHASES = ("demonstrations", "imitation", "warmup", "exploration", "estimator", "critic", "train", "validation")
 _TOLD = {"device": "device", "updates": "updates", "warmup": "warm-up", "weights": "weights", "seconds": "seconds"}
+_WARMUP_COSTS = (
+    ("demonstrations", "demonstrations", 1),
+    ("CPU minutes of the warm-up", "cpu_seconds", 60),
+    ("minutes of warm-up left, at most", "warmup_left_seconds", 60),
+)
 _SLOWEST = 8  # tasks that are named
 _HELD_OUT = {
     "before": "success before",
@@ -180,8 +185,10 @@ def _latest(lines: Mapping[str, Sequence[Plain]]) -> list[Plain]:
     if not lines["train"]:
         last = lines["warmup"][-1:]
         figures = [figure("success in the warm-up", line.get("success")) for line in last]
-        left = [line["warmup_left_seconds"] / 60 for line in last if line.get("warmup_left_seconds") is not None]
-        return [*figures, *(figure("minutes of warm-up left, at most", minutes, percent=False) for minutes in left)]
+        for name, key, unit in _WARMUP_COSTS:
+            costs = [line[key] / unit for line in last if line.get(key) is not None]
+            figures += [figure(name, cost, percent=False) for cost in costs]
+        return figures
     last = lines["train"][-1]
     figures = [figure("success of training episodes", last.get("success"))]
     figures += [figure("success in validation", line.get("success")) for line in lines["validation"][-1:]]

@@ -32,8 +32,11 @@ def print_outcome(summary: Mapping[str, Any], console: Console) -> None:
             earned, *shares = _number(figures.get("return")), _share(figures, "invalid"), _share(figures, "cut")
             table.add_row(name.replace("_", ", "), mean, f"{low} to {high}", earned, *shares)
     console.print(table)
-    if summary.get("warmup", {}).get("updates"):
-        say("before: after imitating demonstrations, before the first step", console)
+    if (warmup := summary.get("warmup", {})).get("updates"):
+        cost = f", {warmup['cpu_seconds'] / 60:.1f} CPU minutes" if "cpu_seconds" in warmup else ""
+        say(
+            f"before: after imitating {warmup['demonstrations']:,} demonstrations{cost}, before the first step", console
+        )
     if (learned := summary.get("learned_steps")) is not None and learned < summary["steps"]:
         say(f"learned in {learned} of {summary['steps']} steps", console)
     for line in env_change_lines(summary.get("env_changes", ())):

@@ -24,7 +24,7 @@ _HEADS = {
     "vocabulary": "words of task {tasks} of {planned}",
     "demonstrations": "shown {demonstrations:7d}",
     "imitation": "imitate {updates:5d}",
-    "warmup": "warm-up {updates:5d}",
+    "warmup": "warm-up {updates:5d} shown {demonstrations:6d}",
     "exploration": "explore {played_episodes:5d}",
     "estimator": "estimate {updates:4d}",
     "critic": "critic {updates:6d}",

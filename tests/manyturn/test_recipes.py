@@ -80,7 +80,7 @@ def tiny(name, **changes):
     sizes = {
         "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
         "agent": {"max_context": 512},
-        "sampling": {"max_tokens": 4},
+        "sampling": {"max_tokens": 8},
         "warmup": {
             "episodes": 24,
             "must_succeed": False,

@@ -28,6 +28,21 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"agent.only_admissible": False},
     ),
     (
+        {"warmup": {"labels": "expert", "noise": 0.0}},
+        r"warmup\.labels = 'expert' has no effect where only the expert acts: set warmup\.policy_share",
+        {"warmup": {"labels": "expert"}},
+    ),
+    (
+        {"warmup": {"labels": "expert", "policy_share": 0.5}},
+        r"warmup\.policy_share needs new demonstrations as the policy changes, .* set warmup\.episodes = 'stream'",
+        {"warmup": {"labels": "expert", "policy_share": 0.5, "episodes": "stream"}},
+    ),
+    (
+        {"warmup": {"episodes": "stream", "trajectories": "played.jsonl"}},
+        r"warmup\.episodes = 'stream' plays demonstrations, and warmup\.trajectories has recorded ones: give a number",
+        {"warmup": {"trajectories": "played.jsonl"}},
+    ),
+    (
         {"roles": {"a": "expert", "b": "random"}},
         r"\[roles\] gives every role to expert and random, and no policy would learn: name one",
         {"roles": {"a": "expert", "b": "mine"}},

@@ -21,6 +21,11 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": GUESS},
     ),
     (
+        {"env.id": DEAD_ENDS, "warmup": {"labels": "expert", "noise": 0.5}},
+        r"warmup.labels = 'expert' needs an expert, which .*DeadEnds does not have: override expert\(\)",
+        {"env.id": GUESS},
+    ),
+    (
         {
             "env.id": DOORS,
             "credit": {"advantage": "gigpo", "rewards": ["opsd"]},

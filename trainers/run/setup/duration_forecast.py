@@ -81,10 +81,11 @@ def _refuse_warming(run: Path, lines: Sequence[Mapping[str, Any]]) -> None:
     """Raise RunFolderError with what is left of the warm-up, if the run is in it."""
     measured = [line for line in lines if line["phase"] == "warmup"]
     if lines and lines[-1]["phase"] == "warmup" and measured[-1].get("warmup_left_seconds"):
-        minutes = measured[-1]["warmup_left_seconds"] / 60
+        last = measured[-1]
+        so_far = f"{last['demonstrations']:,} demonstrations and {last['cpu_seconds'] / 60:.1f} CPU minutes so far"
         raise RunFolderError(
-            f"{run} is in its warm-up, which takes at most {minutes:.0f} minutes more at this speed: plan once it has "
-            "made a step"
+            f"{run} is in its warm-up, with {so_far}, which takes at most {last['warmup_left_seconds'] / 60:.0f} "
+            "minutes more at this speed: plan once it has made a step"
         )
 
 

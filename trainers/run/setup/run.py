@@ -130,13 +130,22 @@ class Run:
         advice = advice_of(self.config)
         return self.policy() if advice is None else Advised(self.only.agent, advice)
 
-    def demonstrator(self, teacher: Scripted, max_context: int | None = None) -> Demonstrator | Cast:
+    def demonstrator(
+        self, teacher: Scripted, max_context: int | None = None, policy_share: float = 0.0
+    ) -> Demonstrator | Cast:
         """The teacher in the roles that are trained, recorded as if the policies had said it.
 
         Args:
             max_context: of a policy that could read more than those that are trained.
+            policy_share: share of turns at which the policies themselves reply.
         """
-        return self._cast(lambda t: Demonstrator(t.agent if max_context is None else t.reading(max_context), teacher))
+        labels = self.config.warmup.labels == "expert"
+
+        def demonstrator(t: Trainee) -> Demonstrator:
+            agent = t.agent if max_context is None else t.reading(max_context)
+            return Demonstrator(agent, teacher, labels=labels, policy_share=policy_share)
+
+        return self._cast(demonstrator)
 
     def _cast(self, play: Callable[[Trainee], Played]) -> Played | Cast:
         trained = {trainee.name: play(trainee) for trainee in self.trainees}

@@ -62,7 +62,7 @@ def written(run: Run, note: Callable[[str], None], wider: int) -> Written:
         failed = len(trajectories) - len(good)
         note(f"{failed} of {len(trajectories)} trajectories are not imitated: they did not reach their goal")
     _refuse_held_out(run, path, good)
-    count = min(run.config.warmup.episodes, len(good))
+    count = min(int(run.config.warmup.episodes), len(good))  # trajectories are not streamed
     numbers = generator("demonstrations", run.config.seed).choice(len(good), size=count, replace=False)
     chosen = [good[int(number)] for number in numbers]
     agents = {role: t.reading(wider * run.config.agent.max_context) for t in run.trainees for role in t.roles}
