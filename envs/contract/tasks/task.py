@@ -21,6 +21,7 @@ class Task:
         params: everything that determines the problem, as plain values (numbers, strings, lists, dicts).
         difficulty: name of the difficulty level, if the environment has levels.
         tags: labels for tables, such as the kind of goal.
+        env: the name of its environment in a run of several, which its id then begins with; None where there is one.
     """
 
     id: str
@@ -28,6 +29,7 @@ class Task:
     params: Mapping[str, Any] = field(default_factory=dict)
     difficulty: str | None = None
     tags: tuple[str, ...] = ()
+    env: str | None = None
 
     @cached_property
     def content(self) -> str:

@@ -44,6 +44,8 @@ class TaskPool:
         step: the step that they are for, from 1.
         feedback: what the last step found, an entry for each task that it played; it is given once.
         taken: numbers that the step has drawn already.
+        env: the environment that the tasks are of, in a run of several; None where all are here, or there is one.
+        drawn: how many tasks earlier steps drew, where that is not the same number each time.
     """
 
     tasks: Sequence[Task]
@@ -52,6 +54,8 @@ class TaskPool:
     step: int
     feedback: Sequence[TaskFeedback] = ()
     taken: frozenset[int] = frozenset()
+    env: str | None = None
+    drawn: int | None = None
 
     def __post_init__(self) -> None:
         if not len(self.tasks):
@@ -59,15 +63,21 @@ class TaskPool:
 
     def generator(self) -> np.random.Generator:
         """The randomness of this draw."""
-        return generator("curriculum", self.seed, self.step, len(self.taken))
+        return self.generator_of("curriculum", self.step, len(self.taken))
+
+    def generator_of(self, use: str, *numbers: int) -> np.random.Generator:
+        """Randomness for a use, the run's own, and the environment's where there are several."""
+        return generator(use, *filter(None, (self.env,)), self.seed, *numbers)
 
 
 def label_of(task: Task) -> str:
-    """The kind of a task: difficulty and first tag, as far as there are any.
+    """The kind of a task: difficulty and first tag, as far as there are any; in a run of several environments, its own.
 
     >>> label_of(Task("train/7", "train", difficulty="easy", tags=("clean", "kitchen"))), label_of(Task("7", "train"))
     ('easy clean', '')
     """
+    if task.env is not None:
+        return task.env
     return " ".join([*([task.difficulty] if task.difficulty else []), *task.tags[:1]])
 
 

@@ -23,7 +23,7 @@ from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.play.order.lengths import counted, mean_length
 from manyturn.trainers.play.order.schedule import EpisodePlace, GroupPlace, Past, Schedule, ScheduleSize
-from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
+from manyturn.trainers.play.rollout.rollouts import plan_groups
 from manyturn.trainers.play.rollout.spread_filter import filtered
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.record.run_folder import RunFolder
@@ -142,7 +142,7 @@ class Ahead:
         self._draw()
         self._begin()
         return {
-            **describe(episodes, run.roles, run.seats.facts.part_names),
+            **run.describe(episodes),
             **learned,
             **waited,
             **run.engine_figures(),
@@ -189,7 +189,8 @@ class Ahead:
                 began = self._schedule.begins(place)
                 most = most_turns(run, place.step)
                 attempt = partial(self._attempts.__setitem__, place)
-                episode = await play(seat, self._policy, task, key, run.seats.facts.instructions, most, attempt)
+                instructions = run.seats.of(task).facts.instructions
+                episode = await play(seat, self._policy, task, key, instructions, most, attempt)
             again = settled(episode, attempts, run.patience)
             if again is None:
                 break

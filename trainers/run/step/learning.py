@@ -64,7 +64,7 @@ class Lesson:
         columns = credit_columns(updates, sum(len(episode.turns) for episode in episodes))
         if self.step == 1:
             for update in updates:
-                if idle := ", ".join(idle_parts(update, config.env, config.credit)):
+                if idle := ", ".join(idle_parts(update, config.environments.values(), config.credit)):
                     figures |= update.trainee.labelled({"idle_wrappers": idle})
                 if gives_grpos(update, config.credit):
                     figures |= update.trainee.labelled({"idle_advantage": config.credit.advantage.name})

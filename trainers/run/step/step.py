@@ -5,9 +5,10 @@ from typing import Any
 
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.play.rollout.refill import Refill
-from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
+from manyturn.trainers.play.rollout.rollouts import plan_groups
 from manyturn.trainers.play.rollout.spread_filter import filtered
-from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskFeedback, TaskPool
+from manyturn.trainers.play.tasks.curriculum_input import TaskFeedback, TaskPool
+from manyturn.trainers.play.tasks.env_shares import drawn_tasks
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
@@ -39,7 +40,7 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
     learned, memory = lesson.learn(run, folder, updates, memory)
     counted = lesson.settle(run, state, updates, memory)
     return {
-        **describe(episodes, run.roles, run.seats.facts.part_names),
+        **run.describe(episodes),
         **alarms,
         **learned,
         **rollout,
@@ -65,8 +66,7 @@ def draw_tasks(
         taken: numbers that the step has drawn already.
     """
     pool = TaskPool(run.train, count, run.config.seed, step, [TaskFeedback(*row) for row in feedback], frozenset(taken))
-    drawn, memory = CURRICULA.apply_remembering(run.config.curriculum, memory, pool)
-    return [int(number) for number in drawn], memory
+    return drawn_tasks(run.config.curriculum, memory, pool, run.config.weights)
 
 
 async def _play_rounds(run: Run, state: State, folder: RunFolder) -> tuple[Refill, dict[str, int], Memory]:

@@ -17,7 +17,7 @@ from manyturn.agents.play.episode import Episode
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.learn.passes.samples import Sample
-from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
+from manyturn.trainers.play.rollout.rollouts import plan_groups
 from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.run.setup.run import Run
@@ -150,7 +150,7 @@ class _Warming:
         cost, self._trained = _cost(self._clock, self._trained), 0
         self.played = await _validation(run, f"warmup/{updates}", config.check_episodes)
         cost |= self._clock.lap("rollout")
-        metrics = describe(self.played, run.roles, run.seats.facts.part_names)
+        metrics = run.describe(self.played)
         remaining = config.max_updates - updates
         pace = cost["learn_seconds"] / max(updates - before, 1)
         cost["warmup_left_seconds"] = remaining * pace + -(-remaining // config.check_every) * cost["rollout_seconds"]
@@ -212,13 +212,11 @@ def _batches(count: int, size: int, seed: int) -> Iterator[list[int]]:
 
 async def validate(run: Run, stage: str, tasks: int) -> dict[str, Any]:
     """The metrics of the first validation tasks, played once each with the present policy."""
-    return describe(await _validation(run, stage, tasks), run.roles, run.seats.facts.part_names)
+    return run.describe(await _validation(run, stage, tasks))
 
 
 async def _validation(run: Run, stage: str, tasks: int) -> list[Episode]:
-    split = run.seats.tasks("validation")
-    chosen = [split[i] for i in range(min(tasks, len(split)))]
-    plan = plan_groups(chosen, 1, run.config.seed, stage)
+    plan = plan_groups(run.validation_tasks(tasks), 1, run.config.seed, stage)
     async with run.drawing():
         return await gather(
             run.seats,
