@@ -4,11 +4,14 @@ import abc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, overload, runtime_checkable
+from typing import Any, Literal, Protocol, overload, runtime_checkable
 
 from manyturn.envs.contract.keys import digest
 
 SPLITS = ("train", "validation", "test")
+GROWN = "grown/"
+"""The ids of tasks that were made by varying others begin with it; their content follows."""
+Direction = Literal["harder", "easier"]
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,20 @@ than every one of the environments could hold, so that none waits for another in
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+import numpy as np
 from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
-from manyturn.envs.contract.tasks.mixed_tasks import MixedTasks, own_task
-from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.contract.tasks.mixed_tasks import MixedTasks, mixed_task, own_task
+from manyturn.envs.contract.tasks.task import Direction, Task
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.handle.env_record import EnvRecord
 from manyturn.envs.hosting.local.seats import RESET_FIRST, Seat, Seats
+
+UNKNOWN_SPLIT = "unknown"  # of a task whose environment has no rule
 
 
 class MixedSeats(Seats):
@@ -118,6 +121,15 @@ def _facts(name: str, facts: Sequence[EnvFacts], members: Mapping[str, Seats]) -
     def tasks(split: str) -> Sequence[Task]:
         return MixedTasks({env: seats.tasks(split) for env, seats in members.items()})
 
+    def vary(task: Task, direction: Direction, rng: np.random.Generator) -> Task | None:
+        change = members[str(task.env)].facts.vary
+        varied = None if change is None else change(own_task(task), direction, rng)
+        return None if varied is None else mixed_task(varied, str(task.env))
+
+    def split_rule(task: Task) -> str:
+        rule = members[str(task.env)].facts.split_rule
+        return UNKNOWN_SPLIT if rule is None else rule(own_task(task))
+
     return EnvFacts(
         name=name,
         instructions="\n\n".join(one.instructions for one in facts),
@@ -133,4 +145,6 @@ def _facts(name: str, facts: Sequence[EnvFacts], members: Mapping[str, Seats]) -
         has_progress=all(one.has_progress for one in facts),
         has_anchor_text=all(one.has_anchor_text for one in facts),
         tasks=tasks,
+        vary=vary if any(one.vary for one in facts) else None,
+        split_rule=split_rule,
     )

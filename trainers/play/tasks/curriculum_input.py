@@ -1,14 +1,14 @@
 """Input of a curriculum: the tasks of a split, and the last step's feedback on those it played."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options.registry import Registry
-from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.contract.tasks.task import Direction, Task
 
 
 class TaskFeedback(NamedTuple):
@@ -46,6 +46,8 @@ class TaskPool:
         taken: numbers that the step has drawn already.
         env: the environment that the tasks are of, in a run of several; None where all are here, or there is one.
         drawn: how many tasks earlier steps drew, where that is not the same number each time.
+        grown: tasks that curricula have made, by their numbers, as far as feedback may speak of them.
+        vary: a harder or an easier task than a training task; None where the environment varies none.
     """
 
     tasks: Sequence[Task]
@@ -56,10 +58,16 @@ class TaskPool:
     taken: frozenset[int] = frozenset()
     env: str | None = None
     drawn: int | None = None
+    grown: Mapping[int, Task] = field(default_factory=dict)
+    vary: Callable[[Task, Direction, np.random.Generator], Task | None] | None = None
 
     def __post_init__(self) -> None:
         if not len(self.tasks):
             raise ValueError("the training split has no task: let the environment's tasks('train') give some")
+
+    def task(self, number: int) -> Task:
+        """The task of a number, be it of the split or grown."""
+        return self.grown[number] if number in self.grown else self.tasks[number]
 
     def generator(self) -> np.random.Generator:
         """The randomness of this draw."""
@@ -81,4 +89,15 @@ def label_of(task: Task) -> str:
     return " ".join([*([task.difficulty] if task.difficulty else []), *task.tags[:1]])
 
 
-CURRICULA: Registry[Sequence[int]] = Registry("curriculum", "manyturn.trainers.play.tasks.curricula")
+def plain_task(task: Task) -> dict[str, Any]:
+    """A task as JSON values, for memories and checkpoints."""
+    plain = {field.name: getattr(task, field.name) for field in fields(task)}
+    return {**plain, "tags": list(task.tags), "params": dict(task.params)}
+
+
+def task_of_plain(plain: Mapping[str, Any]) -> Task:
+    """Inverse of ``plain_task``."""
+    return Task(**{**plain, "tags": tuple(plain["tags"])})
+
+
+CURRICULA: Registry[Sequence[int | Task]] = Registry("curriculum", "manyturn.trainers.play.tasks.curricula")

@@ -43,39 +43,41 @@ class TaskPart(Sequence[Task]):
 
 def drawn_tasks(
     config: StageConfig, memory: Memory, pool: TaskPool, weights: Mapping[str, float]
-) -> tuple[list[int], Memory]:
-    """Numbers of the tasks that a step plays, and what the curriculum remembers.
+) -> tuple[list[int | Task], Memory]:
+    """Numbers of the tasks that a step plays, with new tasks among them, and what the curriculum remembers.
 
     Args:
         weights: of the environments, where there are several.
     """
     if not weights or config.labels:
         drawn, memory = CURRICULA.apply_remembering(config, memory, pool)
-        return [int(number) for number in drawn], memory
+        return [one if isinstance(one, Task) else int(one) for one in drawn], memory
     numbers = numbers_by_env(pool.tasks)
     present = [env for env in numbers if env is not None]
     rng = generator("environments", pool.seed, pool.step, len(pool.taken))
-    shares, drawn = apportioned(pool.count, [weights[env] for env in present], rng), list[int]()
+    shares, drawn = apportioned(pool.count, [weights[env] for env in present], rng), list[int | Task]()
     for env, share in zip(present, shares, strict=True):
         part = TaskPart(pool.tasks, numbers[env])
         own = {"drawn": 0, **memory.get(_place(env), {})}
         chosen, own = CURRICULA.apply_remembering(config, own, _part_of(pool, part, env, share, own["drawn"]))
-        drawn += [part.numbers[int(number)] for number in chosen]
+        drawn += [one if isinstance(one, Task) else part.numbers[int(one)] for one in chosen]
         memory = {**memory, _place(env): {**own, "drawn": own["drawn"] + share}}
     return drawn, memory
 
 
 def _part_of(pool: TaskPool, part: TaskPart, env: str, share: int, drawn: int) -> TaskPool:
-    """The pool of one environment, in the numbers of its own tasks."""
-    numbers = part.numbers
+    """The pool of one environment, in the numbers of its own tasks; grown ones keep theirs, which are larger."""
+    numbers, grown = part.numbers, {n: task for n, task in pool.grown.items() if task.env == env}
+    found = [one._replace(number=numbers.index(one.number)) for one in pool.feedback if one.number in numbers]
     return replace(
         pool,
         tasks=part,
         count=share,
-        feedback=[one._replace(number=numbers.index(one.number)) for one in pool.feedback if one.number in numbers],
+        feedback=[*found, *(one for one in pool.feedback if one.number in grown)],
         taken=frozenset(numbers.index(number) for number in pool.taken if number in numbers),
         env=env,
         drawn=drawn,
+        grown=grown,
     )
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,7 +40,7 @@ from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.run.setup.mixture import check_mixture, members_of
 from manyturn.trainers.run.setup.placement import engine_of, seats_of
 from manyturn.trainers.run.setup.policy_model import choose_device, policy_model
-from manyturn.trainers.run.setup.splits import check_tasks
+from manyturn.trainers.run.setup.splits import check_tasks, panels_of
 from manyturn.trainers.run.setup.trainee import Trainee
 
 T = TypeVar("T")
@@ -99,6 +100,17 @@ class Run:
         return [
             tasks[n] for numbers, share in zip(tasks.numbers().values(), shares, strict=True) for n in numbers[:share]
         ]
+
+    @cached_property
+    def measured_contents(self) -> frozenset[str]:
+        """Contents of the tasks that figures of this run are of, held out or for validation."""
+        config, contents = self.config, set[str]()
+        for _, panel in panels_of(config, self.seats).values():
+            contents |= set(panel.contents)
+        if "validation" in self.seats.facts.splits:
+            count = max(config.warmup.check_episodes, config.evaluation.every_limit)
+            contents |= {task.content for task in self.validation_tasks(count)}
+        return frozenset(contents)
 
     def describe(self, episodes: Sequence[Episode]) -> dict[str, Any]:
         """The metrics of what was played, and those of each environment where there are several."""
