@@ -45,6 +45,7 @@ class TaskPool:
         feedback: what the last step found, an entry for each task that it played; it is given once.
         taken: numbers that the step has drawn already.
         env: the environment that the tasks are of, in a run of several; None where all are here, or there is one.
+        is_mixed: the tasks are of several environments, between which a curriculum of kinds chooses.
         drawn: how many tasks earlier steps drew, where that is not the same number each time.
         grown: tasks that curricula have made, by their numbers, as far as feedback may speak of them.
         vary: a harder or an easier task than a training task; None where the environment varies none.
@@ -57,6 +58,7 @@ class TaskPool:
     feedback: Sequence[TaskFeedback] = ()
     taken: frozenset[int] = frozenset()
     env: str | None = None
+    is_mixed: bool = False
     drawn: int | None = None
     grown: Mapping[int, Task] = field(default_factory=dict)
     vary: Callable[[Task, Direction, np.random.Generator], Task | None] | None = None

@@ -50,7 +50,7 @@ def drawn_tasks(
         weights: of the environments, where there are several.
     """
     if not weights or config.labels:
-        drawn, memory = CURRICULA.apply_remembering(config, memory, pool)
+        drawn, memory = CURRICULA.apply_remembering(config, memory, replace(pool, is_mixed=bool(weights)))
         return [one if isinstance(one, Task) else int(one) for one in drawn], memory
     numbers = numbers_by_env(pool.tasks)
     present = [env for env in numbers if env is not None]

@@ -52,7 +52,7 @@ def draw_by_label(pool: TaskPool, scores: Callable[[Sequence[str]], ArrayLike]) 
         ValueError: at the first step all candidates have one label, so that there is nothing to choose between.
     """
     rng, size, waiting = pool.generator(), len(pool.tasks), defaultdict[str, list[int]](list)
-    if pool.tasks[0].env is not None:  # as many candidates of each environment, however many tasks it has
+    if pool.is_mixed:  # as many candidates of each environment, however many tasks it has
         for env, numbers in numbers_by_env(pool.tasks).items():
             taken = {numbers.index(number) for number in pool.taken if number in numbers}
             waiting[str(env)] = [numbers[place] for place in distinct(rng, len(numbers), pool.count, taken)]
