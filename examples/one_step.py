@@ -21,7 +21,7 @@ from torch.nn.utils.rnn import pad_sequence
 import manyturn as mt
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 GROUP, TASKS = 8, 8  # episodes of a task, tasks of a step
 GAMMA, TURN_WEIGHT, EPS = 0.95, 1.0, 1e-6  # GiGPO

@@ -14,7 +14,7 @@ from typing import Literal
 
 from manyturn.agents.engine.engine import Engine, EngineError, Reply
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 
 class PlainConfig(EngineConfig):

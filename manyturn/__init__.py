@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from manyturn.api.loaded_policy import load_policy
     from manyturn.api.training import resume, train
     from manyturn.audit.audit import credit_audit
-    from manyturn.envs.conformance.check import check
-    from manyturn.envs.contract.env.space import TextSpace
+    from manyturn.envs.conformance.check_runner import check
     from manyturn.envs.contract.env.text_env import TextEnv
+    from manyturn.envs.contract.env.text_space import TextSpace
     from manyturn.envs.contract.env.turn import Turn
     from manyturn.envs.contract.registration.environments import make, register
     from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
@@ -28,10 +28,10 @@ _HOMES = {
     "GeneratedTasks": "manyturn.envs.contract.tasks.task:GeneratedTasks",
     "Task": "manyturn.envs.contract.tasks.task:Task",
     "TextEnv": "manyturn.envs.contract.env.text_env:TextEnv",
-    "TextSpace": "manyturn.envs.contract.env.space:TextSpace",
+    "TextSpace": "manyturn.envs.contract.env.text_space:TextSpace",
     "Toolset": "manyturn.envs.tools:Toolset",
     "Turn": "manyturn.envs.contract.env.turn:Turn",
-    "check": "manyturn.envs.conformance.check:check",
+    "check": "manyturn.envs.conformance.check_runner:check",
     "compare": "manyturn.api.comparison:compare_folders",
     "credit": "manyturn.credit",
     "credit_audit": "manyturn.audit.audit:credit_audit",

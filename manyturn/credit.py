@@ -24,9 +24,9 @@ from manyturn.trainers.credit.audit.external_rollouts import RolloutAudit, audit
 from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, FloatT, IntK, TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import Credit, credit
-from manyturn.trainers.credit.response_mask import by_reply, learnt_mask, on_mask
 from manyturn.trainers.credit.rollouts import Rollout, batch_of, credit_rollouts
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, Advantage, Rewarded, StageConfig
+from manyturn.trainers.credit.token_layout import by_reply, learnt_mask, on_mask
 
 __all__ = [
     "ADVANTAGES",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
-from manyturn.agents.engine.weights import Weights
+from manyturn.agents.engine.weight_source import Weights
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.options.options import Options

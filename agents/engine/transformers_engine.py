@@ -19,16 +19,16 @@ import torch
 from transformers import PreTrainedModel
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
-from manyturn.agents.engine.decoding.caches import Caches
 from manyturn.agents.engine.decoding.decoder import Decoder
 from manyturn.agents.engine.decoding.memory import cache_shape, pages_for, ran_out
 from manyturn.agents.engine.decoding.page_pool import PAGE, PagePool
+from manyturn.agents.engine.decoding.prefix_cache import Caches
 from manyturn.agents.engine.decoding.row import Row
 from manyturn.agents.engine.engine import BaseEngine, Capabilities, EngineError, EngineRefused, Reply, Sampling
-from manyturn.agents.engine.weights import Weights
+from manyturn.agents.engine.weight_source import Weights
 from manyturn.agents.text.choices import Choices
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 
 @dataclass(slots=True, eq=False)

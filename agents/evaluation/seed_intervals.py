@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from manyturn.agents.evaluation.statistics import Values, wilson_ends
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 FEWEST_RUNS = 3
 

@@ -10,7 +10,7 @@ import torch
 from torch.nn.functional import linear
 from transformers import PreTrainedModel
 
-from manyturn.agents.model.torch_models import output_head
+from manyturn.agents.model.model_internals import output_head
 
 
 class Float32Head(torch.nn.Linear):

@@ -26,9 +26,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from manyturn.agents.model.gguf import converted, gguf_in
+from manyturn.agents.model.gguf_conversion import converted, gguf_in
 from manyturn.agents.model.model_config import ModelError
-from manyturn.agents.model.torch_models import move, on_host, output_head, without_peft_warning
+from manyturn.agents.model.model_internals import move, on_host, output_head, without_peft_warning
 from manyturn.agents.text.template import ChatTemplate
 
 _TEMPLATE_SECONDS = 10.0  # for a template that takes milliseconds

@@ -21,7 +21,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from manyturn.agents.model.torch_models import host_copy
+from manyturn.agents.model.model_internals import host_copy
 from manyturn.envs.contract.atomic_files import replace_text, sync
 
 INDEX = "index.json"

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from manyturn.agents.play.episode import Ending, Episode, Policy, most_open, play
 from manyturn.agents.play.error_limit import Breaker, TooManyErrors, complaint
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.local.seats import Seats
 

@@ -10,7 +10,7 @@ from manyturn.agents.play.episode import Act
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.env.error_location import place_of
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import Seat
 

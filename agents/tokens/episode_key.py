@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from manyturn.envs.contract.keys import seed_of
+from manyturn.envs.contract.random_keys import seed_of
 
 
 class EpisodeKey(NamedTuple):

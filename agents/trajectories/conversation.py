@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from manyturn.agents.records.episode_rows import EPISODES, TURNS, Row
 from manyturn.agents.trajectories.trajectory import Trajectory
 from manyturn.envs.contract.env.roles import ONE_ROLE
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 
 Message = dict[str, Any]
 SYSTEM, USER, ASSISTANT = "system", "user", "assistant"

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.shop.generated.env import Shop
 

@@ -29,7 +29,7 @@ from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig, gigpo
 from manyturn.trainers.credit.batch.turn_batch import IntK, TurnBatch, ids_of
 from manyturn.trainers.credit.groups.situations import anchor_groups
-from manyturn.trainers.play.rollout.rollouts import plan_groups, turn_batch
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups, turn_batch
 
 OUT = RESULTS / "similarity.json"
 BUSY, PLAIN = f"{Path(__file__).with_name('busy_shop.py')}:BusyShop", "manyturn/Shop-v0"

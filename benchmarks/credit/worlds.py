@@ -21,7 +21,7 @@ import numpy as np
 
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task, split_of
 
 COLOURS = ("red", "blue", "green", "white", "black", "brown", "pink", "grey")

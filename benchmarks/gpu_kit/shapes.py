@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, Pr
 from manyturn.agents.model.language_model import LanguageModel, tiny_tokenizer
 from manyturn.agents.model.model_config import MODELS, ModelConfig, ModelContext
 from manyturn.agents.text.template import ChatTemplate
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.kit import rollout_world as world
 from manyturn.agents.engine.engine import Engine, Reply, Sampling
-from manyturn.agents.engine.weights import Weights
+from manyturn.agents.engine.weight_source import Weights
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather

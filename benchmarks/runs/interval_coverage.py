@@ -29,7 +29,7 @@ from scipy.special import expit
 from benchmarks.kit.provenance import RESULTS, origin, write
 from manyturn.agents.evaluation.seed_intervals import spread_ends
 from manyturn.agents.evaluation.statistics import flip_p, interval_ends, pass_at_k, pass_hat_k
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 OUT = RESULTS / "coverage.json"
 SIMULATIONS = 20_000

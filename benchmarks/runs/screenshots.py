@@ -25,8 +25,8 @@ from playwright.sync_api import sync_playwright
 from benchmarks.kit.provenance import ROOT
 from manyturn.envs.web.chromium import launch_options
 from manyturn.report.document import document_of
+from manyturn.report.report_file import write_report
 from manyturn.report.report_server import View
-from manyturn.report.write import write_report
 
 PICTURES = ROOT / "docs" / "pictures"
 SHORTER = {"steps": "12", "warmup.episodes": "1500", "warmup.max_updates": "300", "evaluation.limit": "60"}

@@ -15,11 +15,11 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.registration.catalog import register_all
 from manyturn.envs.contract.registration.environments import make
 from manyturn.envs.shop.generated.env import Shop
-from manyturn.envs.shop.generated.errands import LEVELS
+from manyturn.envs.shop.generated.goal_generator import LEVELS
 from manyturn.recipes import load_recipe
 
 OUT = RESULTS / "shop_floors.json"

@@ -25,13 +25,13 @@ from typing import Any
 from transformers.utils import logging as transformers_logging
 
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.agents.model.gguf import converted
+from manyturn.agents.model.gguf_conversion import converted
 from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint
-from manyturn.trainers.record.learning_curve import draw_curve
+from manyturn.trainers.record.curve_plot import draw_curve
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.summary import measured
 from manyturn.trainers.run.loop.held_out_metrics import held_out

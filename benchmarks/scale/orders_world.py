@@ -8,7 +8,7 @@ import math
 import time
 
 import manyturn as mt
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 WORDS = ("red", "blue", "green", "white", "black")
 FEWEST, MOST = 2, 8  # turns of an episode

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.recipes import load_recipe, methods
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch

@@ -42,10 +42,10 @@ from manyturn.agents.engine.engine import Engine
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.engine.vllm.options import VllmConfig
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.vocabulary import texts_of
+from manyturn.agents.play.vocabulary_texts import texts_of
 from manyturn.envs.hosting.local.seats import InlineSeats
 
 OUT = RESULTS / "rollout.json"

@@ -32,7 +32,7 @@ from manyturn.containers.engine.container_engine import ContainerEngine, client
 from manyturn.containers.inside.archive import FILE, FOLDER, ArchivedPath, pack
 from manyturn.containers.pool import SandboxPool
 from manyturn.containers.sandbox import SandboxLimits, Snapshot
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 OUT = RESULTS / "sandbox.json"
 _FILES, _FILE_BYTES, _FOLDERS = 200, 5000, 20

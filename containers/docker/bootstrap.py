@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 # In the order in which they import each other.
-_MODULES = ("wire", "archive", "agent", "files", "landlock", "commands", "seen", "server")
+_MODULES = ("wire", "archive", "privilege_drop", "files", "landlock", "commands", "container_limits", "server")
 
 _PROGRAM = """\
 import json, os, sys, types

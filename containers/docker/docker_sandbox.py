@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from manyturn.containers.docker import agent_user, bootstrap
-from manyturn.containers.docker.container import arguments
+from manyturn.containers.docker.container_config import arguments
 from manyturn.containers.docker.stream import Stream, StreamEnded
 from manyturn.containers.engine import preflight
 from manyturn.containers.engine.container_engine import (

@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 
-from manyturn.containers.inside import agent, landlock
+from manyturn.containers.inside import landlock, privilege_drop
 from manyturn.containers.inside.files import Refused
 from manyturn.containers.inside.wire import MAX_REPORT
 
@@ -149,7 +149,7 @@ def _pipe(opened: contextlib.ExitStack) -> tuple[int, int]:
 
     It is the agent's, for /dev/stdout and /dev/stderr open it by its name.
     """
-    with agent.acting():
+    with privilege_drop.acting():
         ours, low = os.pipe2(os.O_CLOEXEC)
     opened.callback(os.close, ours)
     os.set_blocking(ours, False)
@@ -180,7 +180,7 @@ def _child(request: Request, script: int, output: int, report: int, trouble: int
             os.dup2(handle, number)
         if request.report:
             os.dup2(report, _REPORT)
-        agent.become()
+        privilege_drop.become()
         os.chdir(request.folder)
         os.execvpe(_SHELL[0], _SHELL, dict(request.environ))
     except BaseException as error:

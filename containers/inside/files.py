@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from manyturn.containers.inside import agent
+from manyturn.containers.inside import privilege_drop
 from manyturn.containers.inside.archive import FILE, FOLDER, LINK, ArchivedPath, BadArchive, order, pack, unpack
 
 LEFT_OUT = frozenset({"__pycache__", ".pytest_cache"})
@@ -53,7 +53,7 @@ class Places(NamedTuple):
 def reached(places: Places) -> Iterator[None]:
     """As the agent, even if the agent changed the workspace's own mode; errors of files become refusals."""
     try:
-        with agent.acting():
+        with privilege_drop.acting():
             os.chmod(places.workspace, 0o755)
             yield
     except OSError as error:

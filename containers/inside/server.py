@@ -10,7 +10,7 @@ import os
 import traceback
 from typing import Any, NamedTuple, NoReturn
 
-from manyturn.containers.inside import agent, commands, files, landlock, seen, wire
+from manyturn.containers.inside import commands, container_limits, files, landlock, privilege_drop, wire
 from manyturn.containers.inside.files import Places, Refused
 
 MAX_SCRIPT = 8 << 20
@@ -34,7 +34,7 @@ class Message(NamedTuple):
 
 
 def _hello(places: Places, request: Message) -> Message:
-    facts = seen.facts((places.workspace, *places.scratch))
+    facts = container_limits.facts((places.workspace, *places.scratch))
     return Message({"version": wire.VERSION, "landlock": landlock.enforced(), **facts})
 
 
@@ -54,7 +54,8 @@ def _run(places: Places, request: Message) -> Message:
     )
     result = {name: getattr(done, name) for name in ("status", "seconds", "timed_out", "left_out")}
     lengths = {"head": len(done.head), "tail": len(done.tail)}
-    return Message({**result, **lengths, "oom_kills": seen.oom_kills()}, done.head + done.tail + done.report)
+    result |= {**lengths, "oom_kills": container_limits.oom_kills()}
+    return Message(result, done.head + done.tail + done.report)
 
 
 def _read(places: Places, request: Message) -> Message:
@@ -121,7 +122,7 @@ def main() -> NoReturn:
     request = Message(*wire.receive(_take))
     nonce = request.fields["nonce"]
     places = Places(**request.fields["places"])
-    agent.be(request.fields["agent"], places.workspace)
+    privilege_drop.be(request.fields["agent"], places.workspace)
     landlock.prepare((places.workspace, *places.scratch))
     commands.prepare()
     while True:

@@ -13,7 +13,7 @@ from manyturn.cli.pages import method_pages
 from manyturn.cli.pages.env_pages import page as environment_page
 from manyturn.envs.contract.registration.environments import env_ids
 from manyturn.recipes import file_of, names
-from manyturn.terminal import exit_codes
+from manyturn.terminal import command_exit
 from manyturn.trainers.record.metrics import METRICS
 
 
@@ -50,7 +50,7 @@ def metrics_page() -> str:
 
 def exits_page() -> str:
     """Meaning of each exit code."""
-    codes, _, debug = exit_codes.HELP.removeprefix("Exit codes: ").partition(". ")
+    codes, _, debug = command_exit.HELP.removeprefix("Exit codes: ").partition(". ")
     lines = [f"- **{code}** {meaning}" for code, _, meaning in (one.partition(" ") for one in codes.split("; "))]
     return "# Exit codes\n\n" + "\n".join(lines) + f"\n\n{debug}\n"
 

@@ -8,9 +8,18 @@ import numpy as np
 
 from manyturn.envs.adventure.adventure_env import AdventureEnv
 from manyturn.envs.adventure.cooking_tasks import LEVELS, CookingLevel, CookingTasks, check_level
+from manyturn.envs.adventure.cooking_world import (
+    APPLIANCES,
+    COOKBOOK,
+    CUT_VERBS,
+    HOME,
+    KNIFE,
+    MEAL,
+    Ingredient,
+    Kitchen,
+)
 from manyturn.envs.adventure.exploration import explore, fetch, use
 from manyturn.envs.adventure.house import CARRIED, House
-from manyturn.envs.adventure.kitchen import APPLIANCES, COOKBOOK, CUT_VERBS, HOME, KNIFE, MEAL, Ingredient, Kitchen
 from manyturn.envs.adventure.quest import Step
 from manyturn.envs.contract.tasks.task import Task
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manyturn.envs.adventure.kitchen import APPLIANCES, COOKED, CUTS, FIRST_FOOD
+from manyturn.envs.adventure.cooking_world import APPLIANCES, COOKED, CUTS, FIRST_FOOD
 from manyturn.envs.adventure.layout import Way, bridges, draw_ways, is_unseen, name_rooms, sample
-from manyturn.envs.adventure.nouns import COLOURS, CONTAINERS, MATERIALS, ROOMS, SUPPORTS
+from manyturn.envs.adventure.object_names import COLOURS, CONTAINERS, MATERIALS, ROOMS, SUPPORTS
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, params_of_split
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import networkx as nx
 
-from manyturn.envs.adventure.nouns import DIRECTIONS, ROOMS
+from manyturn.envs.adventure.object_names import DIRECTIONS, ROOMS
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import is_held_out
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from manyturn.envs.adventure.house import House
 from manyturn.envs.adventure.layout import Way, bridges, draw_ways, is_unseen, name_rooms, sample
-from manyturn.envs.adventure.nouns import COLOURS, CONTAINERS, MATERIALS, ROOMS, SUPPORTS, THINGS
+from manyturn.envs.adventure.object_names import COLOURS, CONTAINERS, MATERIALS, ROOMS, SUPPORTS, THINGS
 from manyturn.envs.adventure.quest import Circular, Quest, Step
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import Direction, GeneratedTasks, Task, params_of_split

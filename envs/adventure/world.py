@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from manyturn.envs.adventure.house import CARRIED, House
-from manyturn.envs.adventure.nouns import indefinite, listing, sentence
+from manyturn.envs.adventure.object_names import indefinite, listing, sentence
 
 Operation = tuple[Callable[..., str], Any, Any]
 REFUSAL = "You cannot do that."

@@ -14,7 +14,7 @@ from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.contract.tasks.task import LazyTasks, Task
 from manyturn.envs.web.browser import BrowserError
 from manyturn.envs.web.chromium import require_browser
-from manyturn.envs.web.reader import INSTRUCTIONS, PageReader
+from manyturn.envs.web.page_reader import INSTRUCTIONS, PageReader
 from manyturn.envs.web.tab import Tab
 
 _NO_LIMIT_MS = 10**9

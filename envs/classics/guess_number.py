@@ -11,7 +11,7 @@ import numpy as np
 
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import digest, generator
+from manyturn.envs.contract.random_keys import digest, generator
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from manyturn.envs.classics.maze_variation import larger_maze, smaller_maze
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import digest, generator
+from manyturn.envs.contract.random_keys import digest, generator
 from manyturn.envs.contract.tasks.task import Direction, GeneratedTasks, Task, split_of
 
 STEPS = {"north": (0, -1), "east": (1, 0), "south": (0, 1), "west": (-1, 0)}

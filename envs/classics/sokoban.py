@@ -11,7 +11,7 @@ import numpy as np
 
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, Task, is_held_out, split_of
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 
 T = TypeVar("T")
 _WORDS = 192

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from manyturn.envs.desk.shared_tables import Record, Store
+from manyturn.envs.desk.database import Record, Store
 from manyturn.envs.tools.tool import ToolError
 
 CLOSED = "closed"

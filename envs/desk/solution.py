@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.desk.database import RecordKey, Store
 from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.pack import Kind, Pack
-from manyturn.envs.desk.shared_tables import RecordKey, Store
 from manyturn.envs.desk.tasks import owned, perform, tables_of
 from manyturn.envs.tools.calls import CallRequest
 

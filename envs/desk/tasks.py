@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
-from manyturn.envs.desk.customer_names import split_of_user
+from manyturn.envs.desk.customer_records import split_of_user
+from manyturn.envs.desk.database import Store, Tables
 from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.pack import Kind, Pack, Thing
-from manyturn.envs.desk.shared_tables import Store, Tables
 from manyturn.envs.desk.task_shapes import LEVELS, Shape, draw_shape
 from manyturn.envs.tools.calls import CallRequest
 from manyturn.envs.tools.tool import ToolError

@@ -20,7 +20,7 @@ from manyturn.containers.inside.archive import ArchivedPath, complete, pack
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLimits, Snapshot, overrun_behind
 from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.harbor.attempt import Attempt
@@ -29,10 +29,10 @@ from manyturn.envs.harbor.folder import task_folders
 from manyturn.envs.harbor.image import Ground, ground, laid_over
 from manyturn.envs.harbor.tasks import Folder, Step, read_task
 from manyturn.envs.harbor.verifier import Verdict
-from manyturn.envs.hosting.handle.container_engine import usable
-from manyturn.envs.software.source.display import bounded, harmless
+from manyturn.envs.hosting.handle.container_check import usable
 from manyturn.envs.software.source.file_tree import difference, patched
-from manyturn.envs.software.source.recency_cache import RecencyCache
+from manyturn.envs.software.source.lru_cache import RecencyCache
+from manyturn.envs.software.source.text_sanitizer import bounded, harmless
 from manyturn.envs.software.testing.time_budget import TimeBudget
 from manyturn.envs.software.workspace.episode_sandbox import Files
 from manyturn.envs.software.workspace.tools import Tools

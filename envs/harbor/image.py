@@ -17,7 +17,7 @@ from manyturn.containers.engine.images import inspected
 from manyturn.containers.engine.user_lock import user_lock
 from manyturn.containers.inside.archive import FILE, FOLDER, LINK, ArchivedPath
 from manyturn.containers.sandbox import EngineUnavailable
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup
 
 TESTS, SOLUTION, LOGS = "/tmp/tests", "/tmp/solution", "/tmp/logs"

@@ -5,7 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.harbor.dockerfile import Laid, laid
 from manyturn.envs.harbor.folder import SETTINGS, Files, below, read_files, text_of

@@ -12,10 +12,10 @@ from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.tasks.task import SPLITS, Task
 from manyturn.envs.household.expert import next_command
 from manyturn.envs.household.games import GameFolder
-from manyturn.envs.household.generate import HouseholdTasks, build, find_task
 from manyturn.envs.household.layouts import LEVELS, RoomLevel
 from manyturn.envs.household.pddl import write_problem
 from manyturn.envs.household.problem import KINDS
+from manyturn.envs.household.task_generator import HouseholdTasks, build, find_task
 from manyturn.envs.household.text import GRAMMARS, Grammar
 from manyturn.envs.household.world import Tables, World
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import split_of
 from manyturn.envs.household.object_types import FITS, LAMPS, OPENABLE, ROOMS, goal_pairs

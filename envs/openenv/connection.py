@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from websockets.sync.client import ClientConnection, connect
 
 from manyturn.envs.contract.registration.environments import OutsideLost
-from manyturn.envs.contract.single_connection import SingleConnection
+from manyturn.envs.contract.websocket_redirects import SingleConnection
 from manyturn.envs.openenv.address import TOKEN, Address
 from manyturn.envs.openenv.faults import ActionRefused, BadAnswer, fault_of, short
 

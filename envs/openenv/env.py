@@ -10,15 +10,15 @@ from typing import Any
 import gymnasium
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.env.space import TextSpace
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.env.text_space import TextSpace
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.registration.environments import OutsideLost
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.openenv.address import address_of
 from manyturn.envs.openenv.connection import Connection
 from manyturn.envs.openenv.faults import ActionRefused, BadAnswer
 from manyturn.envs.openenv.server_description import About
-from manyturn.envs.openenv.shapes import Shapes
+from manyturn.envs.openenv.text_conversion import Shapes
 from manyturn.envs.openenv.turns import ServedTurn, read_turn
 
 _NO_ACTION = "That is not an action: "

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from manyturn.envs.contract.registration.environments import NeedsSetup
-from manyturn.envs.contract.registration.input_file import regular_file
+from manyturn.envs.contract.registration.regular_file import regular_file
 from manyturn.envs.shop.search.bm25_index import Index
 
 K1, B = 1.5, 0.75

@@ -13,12 +13,12 @@ from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.search.corpus import corpus_at
-from manyturn.envs.search.files import questions_at
-from manyturn.envs.search.passages import passages_of as made_corpus
+from manyturn.envs.search.passage_generator import passages_of as made_corpus
+from manyturn.envs.search.question_file import questions_at
 from manyturn.envs.search.questions import HOPS
 from manyturn.envs.search.questions import questions as made_questions
-from manyturn.envs.search.research import MOST_SOURCES, Research
 from manyturn.envs.search.scoring import exact, f1
+from manyturn.envs.search.search_tools import MOST_SOURCES, Research
 from manyturn.envs.shop.search.analyzer import STOP_WORDS
 from manyturn.envs.tools.calls import call_text
 from manyturn.envs.tools.tool_prompt import with_tools

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.search.passages import passages_of
+from manyturn.envs.search.passage_generator import passages_of
 from manyturn.envs.search.world import World, is_entity, world_of
 
 HOPS = {"easy": 1, "medium": 2, "hard": 3}

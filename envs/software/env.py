@@ -13,11 +13,11 @@ import numpy as np
 from manyturn.containers.sandbox import WORKSPACE, SandboxRefused, Snapshot, overrun_behind
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import digest, seed_of
 from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.random_keys import digest, seed_of
 from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.hosting.handle.container_engine import usable
+from manyturn.envs.hosting.handle.container_check import usable
 from manyturn.envs.software import reward_levels
 from manyturn.envs.software.grading.challenge import deck_of
 from manyturn.envs.software.grading.grader import (
@@ -31,15 +31,15 @@ from manyturn.envs.software.grading.grader import (
     run_as_they_are,
 )
 from manyturn.envs.software.reward_levels import Steps
-from manyturn.envs.software.source.display import bounded, harmless
 from manyturn.envs.software.source.file_tree import Changes, difference, patched, snapshot_of
+from manyturn.envs.software.source.lru_cache import RecencyCache
 from manyturn.envs.software.source.problem import Problem
-from manyturn.envs.software.source.recency_cache import RecencyCache
+from manyturn.envs.software.source.text_sanitizer import bounded, harmless
 from manyturn.envs.software.tasks.task_sources import Problems, problems_of, without_unreached
 from manyturn.envs.software.testing.pytest_run import PytestRun
 from manyturn.envs.software.testing.time_budget import TimeBudget
 from manyturn.envs.software.workspace.attempt import Attempt, Judge, schemas
-from manyturn.envs.software.workspace.command_lines import call_of, line_of
+from manyturn.envs.software.workspace.call_shorthand import call_of, line_of
 from manyturn.envs.software.workspace.episode_sandbox import EpisodeSandbox, Files
 from manyturn.envs.software.workspace.expert import Call
 from manyturn.envs.tools.calls import BadCall, call_text, is_call, read_calls

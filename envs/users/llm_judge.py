@@ -6,7 +6,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from manyturn.envs.users.endpoint.chat_completion import clean
-from manyturn.envs.users.endpoint.retrying_client import AskedModel, Misread, ModelOptions, Unanswered
+from manyturn.envs.users.endpoint.llm_client import AskedModel, Misread, ModelOptions, Unanswered
 from manyturn.envs.users.protocol import UserError
 
 _ASKED = "{rules}\n\nAnswer with one JSON object and nothing else. It must fit this schema:\n{schema}"

@@ -10,7 +10,7 @@ from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tools.calls import BadCall, read_calls
 from manyturn.envs.tools.tool import Schema
 from manyturn.envs.users.endpoint.chat_completion import CompletionCall, clean
-from manyturn.envs.users.endpoint.retrying_client import AskedModel, ModelOptions, Unanswered
+from manyturn.envs.users.endpoint.llm_client import AskedModel, ModelOptions, Unanswered
 from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 
 _RULES = (

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manyturn.envs.contract.env.text_env import TextEnv
-from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options.options import Options, unknown
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.users.endpoint.retrying_client import ModelOptions
+from manyturn.envs.users.endpoint.llm_client import ModelOptions
 from manyturn.envs.users.llm_user import ModelUser
 from manyturn.envs.users.protocol import User
 from manyturn.envs.users.recording import RecordedUser, ReplayOptions, ReplayUser

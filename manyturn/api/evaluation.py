@@ -25,17 +25,17 @@ from manyturn.api.named_policy import SECTIONS, Candidate, EvaluateConfig, find_
 from manyturn.api.panel_file import TaskChoice, args_of, limit_remark, panel_of, read_panel
 from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import unknown
-from manyturn.envs.contract.registration.class_names import env_name
+from manyturn.envs.contract.registration.env_name import env_name
 from manyturn.envs.contract.registration.environments import is_only_by_hand
 from manyturn.envs.contract.tasks.env_identity import arg_differences, listed
 from manyturn.envs.contract.tasks.panel import Panel, portable_name
 from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seats, open_seats
-from manyturn.report.write import write_report
+from manyturn.report.report_file import write_report
 from manyturn.terminal.env_args import read_wrappers
 from manyturn.terminal.escape import visible
+from manyturn.terminal.evaluation_progress import Watch
 from manyturn.terminal.event_loop import result_of
 from manyturn.terminal.overrides import OverrideError
-from manyturn.terminal.progress import Watch
 
 if TYPE_CHECKING:
     import gymnasium

@@ -12,7 +12,7 @@ from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.evaluation.replay import Replay
-from manyturn.agents.model.gguf import gguf_in
+from manyturn.agents.model.gguf_conversion import gguf_in
 from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.endpoint.options import Endpoint
@@ -22,9 +22,9 @@ from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.text.formats.tagged import TaggedConfig
-from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import is_file, load_file
 from manyturn.envs.contract.registration.sibling_modules import source_files
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
@@ -191,7 +191,7 @@ def _behind_endpoint(model: str, asked: Asked) -> Candidate:
 
 
 def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
-    from manyturn.trainers.recipe.changes import shown
+    from manyturn.trainers.recipe.config_diff import shown
     from manyturn.trainers.record.checkpoint import beside, newest_checkpoint, read_state, verify
     from manyturn.trainers.record.config_edits import edits_since
     from manyturn.trainers.record.run_folder import read_config

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from manyturn.agents.records.task_words import failed_policies, failure_remarks, named_tasks
+from manyturn.agents.records.task_id_files import failed_policies, failure_remarks, named_tasks
 from manyturn.envs.contract.registration.environments import (
     check_installed,
     guarded_arguments,
@@ -24,7 +24,7 @@ from manyturn.envs.contract.tasks.task_choice import chosen_tasks, names_all
 from manyturn.envs.hosting.handle.env_fingerprint import identity_of
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.terminal.escape import visible
-from manyturn.terminal.run_outcome import say
+from manyturn.terminal.results_table import say
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from rich.console import Console
 
 from manyturn.agents.evaluation.notebook import as_html
 from manyturn.envs.contract.options.options import ConfigError
-from manyturn.envs.contract.registration.class_names import env_name
+from manyturn.envs.contract.registration.env_name import env_name
 from manyturn.recipes import named_recipe, refusals_by_recipe
-from manyturn.recipes.idle_units import without_idle_units
-from manyturn.recipes.recipe_suggestion import refuse_recipe_names
+from manyturn.recipes.inert_stages import without_idle_units
+from manyturn.recipes.recipe_name_hint import refuse_recipe_names
 from manyturn.recipes.stack import combined, named_env, replaced_settings
 from manyturn.terminal.event_loop import result_of
 from manyturn.terminal.overrides import put_option
-from manyturn.terminal.run_outcome import print_outcome
+from manyturn.terminal.results_table import print_outcome
 from manyturn.trainers.recipe.config import RunConfig, configure, names_envs, parts_as_tables
 
 if TYPE_CHECKING:
@@ -184,10 +184,10 @@ def _played(
     progress: bool,
     **resuming: Any,
 ) -> Trained:
-    from manyturn.report.write import write_report
-    from manyturn.terminal.terminal import TrainingReport
+    from manyturn.report.report_file import write_report
+    from manyturn.terminal.training_progress import TrainingReport
     from manyturn.trainers.learn.ranks.group import started_ranks
-    from manyturn.trainers.record.learning_curve import draw_curve
+    from manyturn.trainers.record.curve_plot import draw_curve
     from manyturn.trainers.record.run_folder import read_config
     from manyturn.trainers.record.stop_signal import Stopped
     from manyturn.trainers.run.loop.loop import train as run

@@ -13,7 +13,7 @@ from manyturn.audit.policy import audited_policy
 from manyturn.audit.result import CreditAudit, plain
 from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.contract.options.options import ConfigError, unknown
-from manyturn.envs.contract.registration.class_names import env_name
+from manyturn.envs.contract.registration.env_name import env_name
 from manyturn.trainers.credit.audit.sample import OWN
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit_audit.audit_passes import Report, audited

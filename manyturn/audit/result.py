@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.trainers.credit.audit.anchors import AnchorScore, anchor_scores
+from manyturn.trainers.credit.audit.anchor_scores import AnchorScore, anchor_scores
 from manyturn.trainers.credit.audit.sample import OWN, AuditSample
 from manyturn.trainers.credit.audit.scores import MethodScore, Scorer, TruthScore, score_methods
 from manyturn.trainers.credit.batch.turn_batch import FloatK

@@ -21,14 +21,14 @@ from manyturn.cli.commands.suite import suite_app
 from manyturn.cli.commands.tasks import tasks_app
 from manyturn.cli.commands.trajectories import trajectories_app
 from manyturn.envs.hosting.local.watchdog import STATUS
-from manyturn.terminal import exit_codes
+from manyturn.terminal import command_exit
 from manyturn.terminal.env_args import EnvArgs
 from manyturn.terminal.escape import visible
-from manyturn.terminal.task_words import TaskWords
+from manyturn.terminal.task_option import TaskWords
 
 app = App(
     name="manyturn",
-    help=f"A gym for language-model agents that take many turns.\n\n{exit_codes.HELP}",
+    help=f"A gym for language-model agents that take many turns.\n\n{command_exit.HELP}",
     version=manyturn.__version__,
     help_format="markdown",  # so that paragraphs are filled to the width of the terminal
     suppress_keyboard_interrupt=False,
@@ -239,12 +239,12 @@ def evaluate(
         from manyturn.suites.play import evaluate_suite
         from manyturn.suites.table import show_results
 
-        results = exit_codes.run(evaluate_suite(policies, suite, settings, options, only=only, require=require))
+        results = command_exit.run(evaluate_suite(policies, suite, settings, options, only=only, require=require))
         show_results(dict(zip(names_of(policies), results, strict=True)), Console())
         return
     if only or require:
         raise ValueError(f"--{'only' if only else 'require'} has no effect without --suite: add --suite v1")
-    evaluations = exit_codes.run(evaluate_policies(policies, settings, options))
+    evaluations = command_exit.run(evaluate_policies(policies, settings, options))
     show(names_of(policies), evaluations, settings, Console())
 
 
@@ -281,7 +281,7 @@ def report(*paths: Path, out: Path | None = None, shared: bool = False) -> None:
     shared
         Compare over the tasks that all have, where panels differ.
     """
-    from manyturn.report.write import write_report
+    from manyturn.report.report_file import write_report
 
     file = write_report(paths, out, shared)
     print(f"{file}, {file.stat().st_size / 1e6:.1f} MB: open it in a browser")
@@ -331,7 +331,7 @@ def plan(
     places
         Episodes open together. May be given several times. Default: as many as the run has.
     """
-    from manyturn.api.planning import plan_run
+    from manyturn.api.resource_estimate import plan_run
 
     plan_run(run, steps, first, staleness, places)
 
@@ -434,7 +434,7 @@ def _resume(run: Path, words: tuple[str, ...], others: bool, accept: tuple[str, 
 
 
 def _train(config: Any, out: Path, **resumed: Any) -> None:
-    from manyturn.terminal.terminal import TrainingReport
+    from manyturn.terminal.training_progress import TrainingReport
     from manyturn.trainers.learn.ranks.group import own_rank
     from manyturn.trainers.record.stop_signal import Stopped
 
@@ -447,7 +447,7 @@ def _train(config: Any, out: Path, **resumed: Any) -> None:
 
     try:
         with without_foreign_bars(), TrainingReport(out, config) as report:
-            report.finish(exit_codes.run(run(None if resumed else config, out, **resumed, report=report)))
+            report.finish(command_exit.run(run(None if resumed else config, out, **resumed, report=report)))
     except Stopped as stopped:
         print(f"manyturn: {stopped}", file=sys.stderr)
         sys.exit(stopped.exit_code)
@@ -456,7 +456,7 @@ def _train(config: Any, out: Path, **resumed: Any) -> None:
 def main() -> None:
     """Entry point: an error is one line that names the fix; MANYTURN_DEBUG=1 shows where it came from."""
     gc.set_threshold(10_000, 10, 10)  # thousands of episodes live together, and looking for cycles among them costs
-    with exit_codes.SignalWatch() as ending, exit_codes.warnings_in_one_line():
+    with command_exit.SignalWatch() as ending, command_exit.warnings_in_one_line():
         try:
             app(sys.argv[1:], print_error=False, exit_on_error=False)
         except KeyboardInterrupt as interrupted:
@@ -468,6 +468,6 @@ def main() -> None:
         except Exception as error:
             if os.environ.get("MANYTURN_DEBUG"):
                 raise
-            first = exit_codes.innermost(error)
-            print(visible(f"manyturn: {exit_codes.line_of(first)}"), file=sys.stderr)
-            sys.exit(exit_codes.code_of(first))
+            first = command_exit.innermost(error)
+            print(visible(f"manyturn: {command_exit.line_of(first)}"), file=sys.stderr)
+            sys.exit(command_exit.code_of(first))

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from manyturn.cli.diagnosis import Diagnosis
+from manyturn.cli.doctor_finding import Diagnosis
 from manyturn.cli.hardware_checks import folders, hardware, hub
 
 _EXTRAS = {

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from manyturn.agents.engine.device_memory import cgroup, main_memory, size
-from manyturn.cli.diagnosis import Diagnosis
+from manyturn.cli.doctor_finding import Diagnosis
 from manyturn.cli.model_fit import MODELS, fits
 
 _LITTLE_DISK = 2e9  # bytes; a few checkpoints of a 135M model

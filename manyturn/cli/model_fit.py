@@ -1,7 +1,7 @@
 """Model sizes whose training fits in a machine's memory."""
 
 from manyturn.agents.engine.device_memory import MOMENTS_BYTES, cache_room, size, training_bytes
-from manyturn.cli.diagnosis import Diagnosis
+from manyturn.cli.doctor_finding import Diagnosis
 
 MODELS = (  # parameters, and numbers in the keys and values of a token
     ("0.15M (a tiny model)", 150_000, 256),

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from manyturn.envs.conformance.probe import text_env_of
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.terminal.escape import visible

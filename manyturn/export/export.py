@@ -10,7 +10,7 @@ from typing import Any, Literal
 import manyturn
 from manyturn.envs.contract.registration.environments import NeedsSetup, is_elsewhere, is_file, package_of_env
 from manyturn.envs.contract.tasks.panel import Panel, make_panel, portable_name
-from manyturn.envs.contract.wrappers.turn_reward import plain_wrappers
+from manyturn.envs.contract.wrappers.reward_wrapper import plain_wrappers
 from manyturn.envs.hosting.handle.env_fingerprint import identity_of
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.export.dataset import rows_of, write_dataset, write_rows

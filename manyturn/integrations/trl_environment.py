@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.export.exported_env import Exported, task_of
-from manyturn.terminal.exit_codes import line_of
+from manyturn.terminal.command_exit import line_of
 
 _LOST = "The environment is lost, and the episode with it."
 _OVER = "The episode has ended."

@@ -7,10 +7,10 @@ import secrets
 from pathlib import Path
 
 from manyturn.agents.records.tables import RecordsError
-from manyturn.envs.web.loopback import listening
+from manyturn.envs.web.server_socket import listening
 from manyturn.report.document import evaluation_in
 from manyturn.report.follow import Follower
-from manyturn.report.head import ReportError
+from manyturn.report.overview import ReportError
 from manyturn.report.page import live_page
 
 try:

@@ -27,13 +27,13 @@ from manyturn.envs.hosting.local.resource_use import USUAL, WorkerLimits
 from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, InlineSeats, PooledSeats, Seat, Seats
 from manyturn.envs.hosting.local.worker import WorkerError
 from manyturn.envs.hosting.remote.host_protocol import PATH, error_to_wire
-from manyturn.envs.hosting.remote.keep_alive import keep_alive
 from manyturn.envs.hosting.remote.outbox import Outbox, messages_in
-from manyturn.envs.web.loopback import listening
+from manyturn.envs.hosting.remote.tcp_keepalive import keep_alive
+from manyturn.envs.web.server_socket import listening
 from manyturn.serving.one_driver import OneDriver, beside, refuse
 from manyturn.serving.server import Listening, answer
+from manyturn.terminal.command_exit import line_of
 from manyturn.terminal.escape import visible
-from manyturn.terminal.exit_codes import line_of
 
 _OPEN_SECONDS = 90.0  # to start a process on a busy machine, besides what the environment takes
 

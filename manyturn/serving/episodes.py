@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self, TypeVar
 
-from manyturn.envs.contract.keys import generator, seed_of
+from manyturn.envs.contract.random_keys import generator, seed_of
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, PlaceLost
 from manyturn.envs.hosting.local.seats import Seat, Seats

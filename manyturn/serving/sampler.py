@@ -23,15 +23,15 @@ from manyturn.agents.engine.remote_samplers.messages import (
     reply_to_wire,
 )
 from manyturn.agents.engine.remote_samplers.weight_channel import Receiver, shapes_of
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.handle.messages import encode
-from manyturn.envs.hosting.remote.keep_alive import keep_alive
 from manyturn.envs.hosting.remote.outbox import Outbox, messages_in
-from manyturn.envs.web.loopback import listening
+from manyturn.envs.hosting.remote.tcp_keepalive import keep_alive
+from manyturn.envs.web.server_socket import listening
 from manyturn.serving.one_driver import OneDriver, beside, refuse
 from manyturn.serving.server import Listening, answer
-from manyturn.terminal.exit_codes import line_of
+from manyturn.terminal.command_exit import line_of
 
 _BUILD_SECONDS = 1800.0  # for a model, with the engine's own start
 _MANY = 2**20  # episodes: there is no limit but the engine's own queue

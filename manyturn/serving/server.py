@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from manyturn.envs.hosting.local.seats import open_seats
-from manyturn.envs.web.loopback import listening
+from manyturn.envs.web.server_socket import listening
 from manyturn.serving.episodes import Episodes
 from manyturn.serving.guard import MOST_BYTES, ByteBudget, Doorkeeper
 

@@ -9,9 +9,9 @@ from manyturn.api.panel_file import args_of
 from manyturn.envs.contract.registration.environments import NeedsSetup, is_only_by_hand
 from manyturn.envs.contract.tasks.panel import PanelError
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
-from manyturn.suites.answers import answers_of
+from manyturn.suites.answer_hash import answers_of
 from manyturn.suites.suite import NEEDS, Suite, SuiteError, SuitePanel
-from manyturn.terminal import exit_codes
+from manyturn.terminal import command_exit
 
 
 class Playable(NamedTuple):
@@ -46,7 +46,7 @@ def checked(suite: Suite, file: Path, panels: Sequence[SuitePanel], required: Se
         except (NeedsSetup, ImportError) as error:
             if not one.need:
                 raise
-            lack = exit_codes.lack_of(error)
+            lack = command_exit.lack_of(error)
             if one.need in required:
                 raise SuiteError(f"{one.name} is required by --require {one.need}, but {lack}") from None
             playable.lacking[one.name] = lack

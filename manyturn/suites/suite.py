@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from manyturn.envs.contract.atomic_files import replace_text
-from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.panel import Panel, PanelError
 
 NEEDS = {"engine": "a container engine", "browser": "Chromium", "data": "files or packages of others"}

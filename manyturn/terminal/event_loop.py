@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from manyturn.terminal.exit_codes import run
+from manyturn.terminal.command_exit import run
 
 Result = TypeVar("Result")
 

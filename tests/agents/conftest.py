@@ -12,12 +12,12 @@ from needs import NO_PEERS, absent
 
 from manyturn.agents.engine.engine import Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
-from manyturn.agents.model.gguf import converted
+from manyturn.agents.model.gguf_conversion import converted
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.vocabulary import texts_of
+from manyturn.agents.play.vocabulary_texts import texts_of
 from manyturn.agents.text.template import ChatTemplate
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import InlineSeats, open_seats

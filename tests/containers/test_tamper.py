@@ -3,7 +3,7 @@
 import pytest
 from running import sandbox, started
 
-from manyturn.containers.docker.container import CAPABILITIES
+from manyturn.containers.docker.container_config import CAPABILITIES
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.docker.seccomp import allowed
 

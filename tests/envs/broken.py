@@ -10,10 +10,10 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from manyturn.envs.contract.env.space import TextSpace
 from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.text_space import TextSpace
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import digest, generator
+from manyturn.envs.contract.random_keys import digest, generator
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
 
 

@@ -15,8 +15,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from manyturn.envs.contract.env.space import TextSpace
 from manyturn.envs.contract.env.text_env import TextEnv
+from manyturn.envs.contract.env.text_space import TextSpace
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 

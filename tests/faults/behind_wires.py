@@ -13,7 +13,7 @@ from numpy.random import Generator
 from short_runs import ended, start
 from tally import Tally
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 Harm = Callable[[Wire, Generator], Awaitable[None]]
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import seed_of
+from manyturn.envs.contract.random_keys import seed_of
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 
 TURNS = 6

@@ -9,7 +9,7 @@ import numpy as np
 from short_runs import ended, episode_keys, figures, finish, left_behind, missing_and_double, start, work_on
 from tally import Tally
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 SHORT, LONG = 6, 40
 

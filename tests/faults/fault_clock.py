@@ -9,7 +9,7 @@ from chaos import TURNS
 from tally import Tally
 from trial import Trial
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 SHORT, LONG = 2, 10
 TIMEOUT = 1.2

@@ -8,7 +8,7 @@ from nodes import Calm, another, nodes, placed, rest, work_on
 from short_runs import ended, start
 from tally import Tally
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 SHORT, LONG = 2, 30
 _MOST = 4  # kills of one run: from one to the next it has to reach a checkpoint for ever to end

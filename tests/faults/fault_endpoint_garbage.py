@@ -13,7 +13,7 @@ from guessing import CONFIG, SAMPLING, endpoint, open_files, play_round, seats
 from tally import Tally
 
 from manyturn.agents.play.endpoint.policy import OpenAIPolicy
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 SHORT, LONG = 30, 200
 _SHARE = 0.35  # of the requests that meet a fault

@@ -14,7 +14,7 @@ from tally import Tally
 from manyturn.agents.play.endpoint.completion import Completion
 from manyturn.agents.play.endpoint.policy import EndpointRequest, OpenAIPolicy
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 SHORT, LONG = 4, 40
 

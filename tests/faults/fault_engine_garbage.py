@@ -11,9 +11,9 @@ from tally import Tally
 
 from manyturn.agents.engine.engine import Engine, EngineError, Reply, Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 SHORT, LONG = 30, 200
 _EPISODES, _SHARE, _VERSION = 32, 0.1, 3

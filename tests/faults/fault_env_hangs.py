@@ -7,7 +7,7 @@ from chaos import HANGING, TURNS
 from tally import Tally
 from trial import Trial
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 SHORT, LONG = 6, 40
 TIMEOUT = 1.0

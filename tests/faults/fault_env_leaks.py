@@ -8,7 +8,7 @@ from chaos import LEAKING, TURNS
 from tally import Tally
 from trial import Trial
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.hosting.local.resource_use import WorkerLimits
 from manyturn.envs.hosting.local.seats import WorkerSeats
 

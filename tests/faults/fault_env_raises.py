@@ -8,7 +8,7 @@ from chaos import RAISING, TURNS
 from tally import Tally
 from trial import ATTEMPTS, Schedule, Trial
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 SHORT, LONG = 20, 200
 _SHARE = 0.05  # of calls that raise

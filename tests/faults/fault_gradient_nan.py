@@ -11,7 +11,7 @@ import torch
 from short_runs import ended, short_run, start
 from tally import Tally
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.record.checkpoint import newest_checkpoint

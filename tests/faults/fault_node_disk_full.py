@@ -21,7 +21,7 @@ from short_runs import ended, start
 from tally import Tally
 
 from manyturn.agents.play.error_limit import TooManyErrors
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_folder import DiskFull
 

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from short_runs import ended, start
 from tally import Tally
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.run.setup.rank_runs import follow
 

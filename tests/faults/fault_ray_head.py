@@ -15,7 +15,7 @@ from ray_nodes import ray_processes_of
 from short_runs import ended, start
 from tally import Tally
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 NEEDS = "ray"
 SHORT, LONG = 2, 12

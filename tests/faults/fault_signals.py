@@ -9,8 +9,8 @@ from short_runs import ended, episode_keys, figures, finish, left_behind, missin
 from tally import Tally
 
 from manyturn.cli.app import _train
-from manyturn.envs.contract.keys import generator
-from manyturn.terminal.exit_codes import SignalWatch
+from manyturn.envs.contract.random_keys import generator
+from manyturn.terminal.command_exit import SignalWatch
 from manyturn.trainers.record.stop_signal import DRAIN_SECONDS
 
 SHORT, LONG = 4, 20

@@ -8,7 +8,7 @@ from pathlib import Path
 from short_runs import ended, episode_keys, figures, finish, left_behind, missing_and_double, start, work_on
 from tally import Tally
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 SHORT, LONG = 4, 50
 

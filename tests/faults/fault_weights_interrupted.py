@@ -17,11 +17,11 @@ from tally import Tally
 
 from manyturn.agents.engine.engine import EngineError
 from manyturn.agents.engine.transformers_engine import TransformersEngine
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 SHORT, LONG = 4, 20
 _EPISODES = 6

@@ -20,10 +20,10 @@ from manyturn.agents.engine.engine_config import EngineContext
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.engine.remote_samplers.remote_engine import RemoteEngine, Samplers
 from manyturn.agents.engine.remote_samplers.weight_channel import Packed
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 SHORT, LONG = 8, 100
 _PROMPT, _SAMPLING = [5, 6, 7, 8], Sampling(max_tokens=6)

@@ -7,7 +7,7 @@ from chaos import DYING, TURNS
 from tally import Tally
 from trial import Trial
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 SHORT, LONG = 10, 110
 TIMEOUT = 1.0

@@ -8,7 +8,7 @@ from numpy.random import Generator
 from short_runs import ended, start
 from tally import Tally
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 
 def stricken(count: int, seed: int, folder: Path, name: str, hosts: int = 0, samplers: int = 0) -> Tally:

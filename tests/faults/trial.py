@@ -16,7 +16,7 @@ from tally import Tally
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.episode import Act, Ending, Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.keys import digest, seed_of
+from manyturn.envs.contract.random_keys import digest, seed_of
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import InlineSeats, Seat, Seats, open_seats

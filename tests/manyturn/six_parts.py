@@ -6,7 +6,7 @@ from manyturn.agents.model.model_config import MODELS, ModelConfig
 from manyturn.agents.text.context import CONTEXTS, Context
 from manyturn.agents.text.reply_format import FORMATS, Parsed, ReplyFormat
 from manyturn.envs.contract.options.registry import Named
-from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS, TurnReward
+from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS, TurnReward
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
 from manyturn.trainers.recipe.logger import LOGGERS, Logger
 

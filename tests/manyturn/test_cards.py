@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from manyturn.cli.pages.cards import card, difficulties, print_card
+from manyturn.cli.pages.env_cards import card, difficulties, print_card
 from manyturn.envs.classics.maze import Maze
 from manyturn.envs.household.env import Household
 

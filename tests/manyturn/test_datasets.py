@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.api import datasets
+from manyturn.api import webshop_data
 from manyturn.cli.app import app
 from manyturn.envs.shop.webshop import hash_cache
 from manyturn.envs.shop.webshop.hash_cache import facts_of
-from manyturn.envs.shop.webshop.official import load
+from manyturn.envs.shop.webshop.official_shop import load
 from manyturn.envs.shop.webshop.records import ALL_ATTRIBUTES, ALL_PRODUCTS, ATTRIBUTES, HUMAN, PRODUCTS, DataError
 
 pytestmark = pytest.mark.versions
@@ -67,7 +67,7 @@ def test_files_that_are_not_the_public_ones_fail_until_they_are_accepted(tmp_pat
 def test_the_public_files_are_known_by_what_they_hold(tmp_path: Path, monkeypatch, capsys) -> None:
     folder = files(tmp_path / "data")
     known = {name: facts_of(folder / name).git for name in (PRODUCTS, ATTRIBUTES)}
-    monkeypatch.setattr(datasets, "KNOWN", hash_cache.KNOWN | known)
+    monkeypatch.setattr(webshop_data, "KNOWN", hash_cache.KNOWN | known)
     assert command(folder) == 0 and capsys.readouterr().out.count("as in github.com/WooooDyy/AgentGym") == 2
 
 

@@ -13,8 +13,8 @@ from rich.console import Console
 from manyturn.agents.engine import device_memory
 from manyturn.agents.engine.device_memory import size
 from manyturn.cli import hardware_checks
-from manyturn.cli.diagnosis import Diagnosis
 from manyturn.cli.doctor import dependencies, engines, examine, extras, print_findings, python, within
+from manyturn.cli.doctor_finding import Diagnosis
 from manyturn.cli.hardware_checks import folders, hub
 from manyturn.cli.model_fit import fits
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig

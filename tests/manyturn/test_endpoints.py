@@ -14,7 +14,7 @@ from pyarrow.parquet import read_table
 
 from manyturn.agents.records.episode_rows import read_turns
 from manyturn.report.document import comparison_document, document_of
-from manyturn.terminal import exit_codes
+from manyturn.terminal import command_exit
 
 pytestmark = pytest.mark.versions
 
@@ -44,7 +44,7 @@ def test_an_endpoint_that_is_not_there_ends_the_evaluation_at_once(command, serv
     for address, said in ((refused, "Connection refused"), ("http://no-such-host.invalid/v1", "no-such-host")):
         monkeypatch.setenv("OPENAI_BASE_URL", address)
         found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 4)
-        assert found.code == exit_codes.BAD_INPUT and found.out == ""
+        assert found.code == command_exit.BAD_INPUT and found.out == ""
         (line,) = found.err.splitlines()  # a wait would have a line of its own
         assert "cannot be reached" in line and said in line and "--endpoint.base-url" in line
         assert "manyturn check" not in line
@@ -70,7 +70,7 @@ def test_an_endpoint_that_is_not_there_ends_the_evaluation_at_once(command, serv
 )
 def test_what_cannot_work_is_refused_before_anything_is_asked(command, server, words, said):
     found = command("evaluate", *words, "--env", MAZE)
-    assert found.code == exit_codes.BAD_INPUT and said in found.err and len(found.err.splitlines()) == 1, found.err
+    assert found.code == command_exit.BAD_INPUT and said in found.err and len(found.err.splitlines()) == 1, found.err
     assert not server.requests
 
 
@@ -113,7 +113,7 @@ OPENAI = '{"error": {"message": "%s", "type": "invalid_request_error", "param": 
 def test_a_server_that_says_no_is_not_asked_again(command, server, status, body, words, fix):
     server.script = [(status, body.encode(), {})]
     found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 4, *words)
-    assert found.code == exit_codes.BAD_INPUT
+    assert found.code == command_exit.BAD_INPUT
     (line,) = found.err.splitlines()
     assert f"refused with status {status}" in line and fix in line, line
     assert len(server.requests) == 1
@@ -122,14 +122,14 @@ def test_a_server_that_says_no_is_not_asked_again(command, server, status, body,
 def test_a_web_page_is_no_endpoint(command, server):
     server.script = [(200, b"<!doctype html><title>Welcome</title>", {"Content-Type": "text/html"})]
     found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 4)
-    assert found.code == exit_codes.BAD_INPUT and "answers with a web page" in found.err
+    assert found.code == command_exit.BAD_INPUT and "answers with a web page" in found.err
     assert len(server.requests) == 1
 
 
 def test_a_server_that_never_answers_is_given_up_after_one_request(command, server):
     server.script = [lambda handler: (time.sleep(1), b"", {})]
     found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 4, "--endpoint.timeout", 0.2)
-    assert found.code == exit_codes.BAD_INPUT and "no answer within 0.2 s: give --endpoint.timeout more" in found.err
+    assert found.code == command_exit.BAD_INPUT and "no answer within 0.2 s: give --endpoint.timeout more" in found.err
     assert len(server.requests) == 1
 
 
@@ -137,7 +137,7 @@ def test_a_server_that_never_answers_is_given_up_after_one_request(command, serv
 def test_waiting_for_a_busy_server_is_seen_and_ends(command, server, status):
     server.script = [(status, b"busy", {"Retry-After": "0.2"})]
     found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 4, "--endpoint.first-wait", 0.01)
-    assert found.code == exit_codes.BAD_INPUT
+    assert found.code == command_exit.BAD_INPUT
     *waits, last = found.err.splitlines()
     assert len(waits) == 3 and all(f"status {status}: busy; attempt" in line for line in waits)
     assert "(4 attempts)" in last and "manyturn check" not in last
@@ -164,7 +164,7 @@ def test_a_server_that_breaks_in_the_middle_stops_the_evaluation_with_its_own_wo
     server.script = [(200, completion("<action>go north</action>"), {}), (500, b"out of memory", {})]
     patience = ("--endpoint.first-wait", 0.01, "--endpoint.attempts", 2)
     found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 8, "--out", tmp_path, *patience)
-    assert found.code == exit_codes.TOO_MANY_ERRORS
+    assert found.code == command_exit.TOO_MANY_ERRORS
     assert "status 500: out of memory (2 attempts)" in found.err and "manyturn check" not in found.err
     assert "rollout.error_share" not in found.err, "that is an option of training"
 
@@ -293,14 +293,14 @@ def test_an_evaluation_is_not_continued_at_another_address(command, server, tmp_
     words = ("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--out", tmp_path)
     assert command(*words).code == 0
     refused = command(*words, "--endpoint.base-url", "http://127.0.0.1:9/v1")
-    assert refused.code == exit_codes.BAD_INPUT and "was begun with other settings: endpoint was http" in refused.err
+    assert refused.code == command_exit.BAD_INPUT and "was begun with other settings: endpoint was http" in refused.err
 
 
 def test_an_evaluation_is_not_continued_with_other_sampling(command, server, tmp_path):
     words = ("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--out", tmp_path)
     assert command(*words).code == 0
     refused = command(*words, "--sampling.top-p", 0.5)
-    assert refused.code == exit_codes.BAD_INPUT and "top_p" in refused.err
+    assert refused.code == command_exit.BAD_INPUT and "top_p" in refused.err
 
 
 # ---- tokens and cost ----------------------------------------------------------------------------------------
@@ -413,7 +413,7 @@ def test_another_protocol_and_tls_that_is_not_there_name_the_address_to_give(com
     server.script = [(200, b'{"status": "ok"}', {})]
     words = ("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--endpoint.first-wait", 0.01)
     found = command(*words)
-    assert found.code == exit_codes.BAD_INPUT
+    assert found.code == command_exit.BAD_INPUT
     assert "(4 attempts): is this where chat completions are served?" in found.err.splitlines()[-1]
     refused = command(*words, "--endpoint.base-url", server.url.replace("http://", "https://"))
     assert f"if the server has no TLS, write {server.url}; or start the server" in refused.err, refused.err
@@ -424,7 +424,7 @@ def test_a_certificate_that_is_not_trusted_is_not_advised_to_go_without_tls(comm
     server.encrypt(certificate, key)
     words = ("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--endpoint.base-url", server.url)
     refused = command(*words)
-    assert refused.code == exit_codes.BAD_INPUT and "SSL_CERT_FILE" in refused.err, refused.err
+    assert refused.code == command_exit.BAD_INPUT and "SSL_CERT_FILE" in refused.err, refused.err
     assert "http://" not in refused.err and "start the server" not in refused.err and not server.requests
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     assert command(*words).code == 0 and server.requests

@@ -10,7 +10,7 @@ import pytest
 
 import manyturn as mt
 from manyturn.agents.evaluation.paired_comparison import read_evaluation
-from manyturn.api.trajectories import trajectories_of
+from manyturn.api.trajectory_formats import trajectories_of
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.report.evaluation import evaluation_head
 from manyturn.report.run import run_head

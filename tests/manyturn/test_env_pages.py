@@ -7,7 +7,7 @@ import pytest
 from gymnasium.envs.registration import load_env_creator
 
 from manyturn.cli.app import app
-from manyturn.cli.pages.cards import card
+from manyturn.cli.pages.env_cards import card
 from manyturn.cli.pages.env_pages import SECTIONS, arguments, described, page
 from manyturn.envs.contract.registration.environments import UnknownEnv, env_ids, spec_of
 

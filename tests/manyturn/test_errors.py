@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from error_page import AGAIN, ROWS, all_cases, input_row, words_of
 
-from manyturn.terminal import exit_codes
+from manyturn.terminal import command_exit
 from manyturn.terminal.overrides import parse_overrides
 
 pytestmark = pytest.mark.versions
@@ -147,7 +147,7 @@ def test_bad_input_is_told_in_one_line_that_names_the_mend(command, folder, monk
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     found = command(*words_of(line))
     assert is_one_line(found.err) and mend in found.err, found.err
-    assert found.code == exit_codes.BAD_INPUT
+    assert found.code == command_exit.BAD_INPUT
     # Some versions of cyclopts put the names of options between quotation marks.
     assert input_row(line, found.err, folder).replace('"', "") in {row.replace('"', "") for row in ROWS}, AGAIN
 
@@ -163,7 +163,7 @@ def test_another_process_answers_as_this_one_does(folder):
     for words, mend in ((["evaluate", "./nowhere", *ENV], "nowhere"), (["train", MAZE, "--steps", "x"], "steps")):
         child = process(*words, cwd=folder)
         out, err = child.communicate()
-        assert (child.returncode, out) == (exit_codes.BAD_INPUT, "") and is_one_line(err) and mend in err
+        assert (child.returncode, out) == (command_exit.BAD_INPUT, "") and is_one_line(err) and mend in err
 
 
 BLOCKER = """
@@ -191,7 +191,7 @@ def test_a_missing_extra_is_named(tmp_path, blocked, words, extra):
     child = process(*words, cwd=tmp_path, PYTHONPATH=path, BLOCKED=blocked)
     _, err = child.communicate()
     assert is_one_line(err) and blocked in err and f"pip install 'manyturn[{extra}]'" in err, err
-    assert child.returncode == exit_codes.BAD_INPUT
+    assert child.returncode == command_exit.BAD_INPUT
 
 
 def copy_of(run: Path, target: Path) -> Path:
@@ -207,14 +207,14 @@ def copied(tiny_run, tmp_path):
 @pytest.mark.parametrize("part", [".", "checkpoints/step_000001", "checkpoints/step_000001/model"])
 def test_training_tasks_are_refused_whichever_way_the_weights_are_named(command, tiny_run, part):
     found = command("evaluate", tiny_run / part, "--split", "train")
-    assert found.code == exit_codes.BAD_INPUT and is_one_line(found.err)
+    assert found.code == command_exit.BAD_INPUT and is_one_line(found.err)
     assert "trained on" in found.err and "another split" in found.err
 
 
 def test_a_run_says_which_options_have_no_effect_on_it(command, tiny_run):
     found = command("evaluate", tiny_run, "--agent.context", "window")
     assert (
-        found.code == exit_codes.BAD_INPUT
+        found.code == command_exit.BAD_INPUT
         and "--agent.context has no effect: a run acts as it was trained" in found.err
     )
 
@@ -223,13 +223,13 @@ def test_a_panel_of_another_environment_is_refused(command, tiny_run, tmp_path):
     panel = tmp_path / "panel.json"
     assert command("panel", "make", MAZE, "--limit", 2, "--out", panel).code == 0
     found = command("evaluate", tiny_run, "--panel", panel)
-    assert found.code == exit_codes.BAD_INPUT and is_one_line(found.err)
+    assert found.code == command_exit.BAD_INPUT and is_one_line(found.err)
     assert "is a panel of manyturn/Maze-v0, not of" in found.err
 
 
 def test_a_folder_that_holds_a_run_is_not_written_over(command, tiny_run):
     found = command("train", MAZE, "--out", tiny_run)
-    assert found.code == exit_codes.BAD_INPUT and is_one_line(found.err) and f"--resume {tiny_run}" in found.err
+    assert found.code == command_exit.BAD_INPUT and is_one_line(found.err) and f"--resume {tiny_run}" in found.err
 
 
 def test_a_folder_in_use_by_another_process_is_left_alone(command, copied):
@@ -242,7 +242,8 @@ def test_a_folder_in_use_by_another_process_is_left_alone(command, copied):
         found = command("train", "--resume", copied)
     finally:
         holder.communicate(b"\n")
-    assert found.code == exit_codes.BAD_INPUT and is_one_line(found.err) and "another process: wait for it" in found.err
+    assert found.code == command_exit.BAD_INPUT
+    assert is_one_line(found.err) and "another process: wait for it" in found.err
     with (copied / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -256,12 +257,12 @@ def test_damaged_checkpoints_are_neither_continued_nor_evaluated(command, copied
         (manifest.parent / "state.json").write_text("{}")
     resumed = command("train", "--resume", copied)
     assert (
-        resumed.code == exit_codes.BAD_INPUT
+        resumed.code == command_exit.BAD_INPUT
         and is_one_line(resumed.err)
         and "restore one, or start again" in resumed.err
     )
     evaluated = command("evaluate", copied)
-    assert evaluated.code == exit_codes.BAD_INPUT and is_one_line(evaluated.err) and "restore it" in evaluated.err
+    assert evaluated.code == command_exit.BAD_INPUT and is_one_line(evaluated.err) and "restore it" in evaluated.err
 
 
 def test_a_checkpoint_of_other_code_names_that_code_and_a_way_that_works(command, copied, tmp_path):
@@ -270,7 +271,7 @@ def test_a_checkpoint_of_other_code_names_that_code_and_a_way_that_works(command
         manifest.write_text(json.dumps({**found, "format": 99, "versions": {"manyturn": "7.0"}}))
     for words in (["train", "--resume", copied], ["evaluate", copied], ["evaluate", manifests(copied)[0].parent]):
         refused = command(*words)
-        assert refused.code == exit_codes.BAD_INPUT and is_one_line(refused.err), refused.err
+        assert refused.code == command_exit.BAD_INPUT and is_one_line(refused.err), refused.err
         assert "was written by manyturn 7.0 with checkpoint format 99, this is format" in refused.err
         assert "continue it with that version, or evaluate a copy of its folder model" in refused.err
     shutil.copytree(manifests(copied)[-1].parent / "model", tmp_path / "model")
@@ -281,7 +282,7 @@ def test_a_checkpoint_from_before_formats_is_of_other_code(command, copied):
     for manifest in manifests(copied):
         manifest.write_text(json.dumps(json.loads(manifest.read_text())["files"]))
     refused = command("evaluate", copied)
-    assert refused.code == exit_codes.BAD_INPUT and "with checkpoint format None" in refused.err
+    assert refused.code == command_exit.BAD_INPUT and "with checkpoint format None" in refused.err
 
 
 def test_other_versions_of_libraries_are_noticed(copied):
@@ -344,7 +345,7 @@ def test_too_many_errors_of_episodes_have_a_code_of_their_own(command, tmp_path,
     (tmp_path / "slow.py").write_text(SLOW)
     monkeypatch.chdir(tmp_path)
     found = command("evaluate", "random", "--env", "slow.py:Broken", "--repeats", 4)
-    assert found.code == exit_codes.TOO_MANY_ERRORS and is_one_line(found.err)
+    assert found.code == command_exit.TOO_MANY_ERRORS and is_one_line(found.err)
     assert "the floor gives way" in found.err and found.err.endswith("Run manyturn check on the environment\n")
 
 
@@ -352,13 +353,13 @@ def test_failed_learning_and_full_disks_have_codes_of_their_own(tmp_path):
     from manyturn.trainers.learn.passes.pass_budget import LearningFailed
     from manyturn.trainers.record.run_folder import DiskFull, RunFolder
 
-    assert exit_codes.code_of(LearningFailed("gradients")) == exit_codes.LEARNING_FAILED
+    assert command_exit.code_of(LearningFailed("gradients")) == command_exit.LEARNING_FAILED
     with pytest.raises(OSError) as full, Path("/dev/full").open("w") as file:
         file.write("text")
-    assert full.value.errno == errno.ENOSPC and exit_codes.code_of(full.value) == exit_codes.DISK
+    assert full.value.errno == errno.ENOSPC and command_exit.code_of(full.value) == command_exit.DISK
     with pytest.raises(DiskFull) as told, RunFolder(tmp_path / "run", resume=False).writing():
         raise full.value
-    assert exit_codes.code_of(told.value) == exit_codes.DISK
+    assert command_exit.code_of(told.value) == command_exit.DISK
 
 
 @pytest.mark.parametrize(
@@ -391,9 +392,9 @@ def test_a_fault_of_the_program_is_not_blamed_on_the_input():
     for fault in (lambda: parse_overrides([3]), lambda: json.loads("{")):
         with pytest.raises((AttributeError, ValueError)) as found:
             fault()
-        assert exit_codes.code_of(found.value) == exit_codes.UNFORESEEN
-        assert exit_codes.line_of(found.value).startswith(f"{found.type.__name__}: ")
-        assert exit_codes.line_of(found.value).endswith(" (MANYTURN_DEBUG=1 shows where)")
+        assert command_exit.code_of(found.value) == command_exit.UNFORESEEN
+        assert command_exit.line_of(found.value).startswith(f"{found.type.__name__}: ")
+        assert command_exit.line_of(found.value).endswith(" (MANYTURN_DEBUG=1 shows where)")
 
 
 def test_debugging_shows_where_an_error_came_from(folder):

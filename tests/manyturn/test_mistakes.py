@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.envs.conformance.check import NAMES, examined
+from manyturn.envs.conformance.check_runner import NAMES, examined
 from manyturn.envs.contract.env.turn import ContractError
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 

@@ -8,7 +8,7 @@ import pytest
 from needs_endpoint import Server, calling, completion, reading
 
 from manyturn.agents.records.episode_rows import read_turns
-from manyturn.terminal import exit_codes
+from manyturn.terminal import command_exit
 
 VAULT = '''
 import manyturn as mt
@@ -174,4 +174,4 @@ def test_calls_that_cannot_be_read_are_invalid_turns_that_the_server_is_told_of(
 def test_native_tools_are_of_endpoints_alone(command, bare_model, vault):
     for words in (["evaluate", bare_model, "--env", vault], ["train", vault]):
         found = command(*words, "--agent.format", "native_tools")
-        assert found.code == exit_codes.BAD_INPUT and "set agent.format to tool_call" in found.err, found.err
+        assert found.code == command_exit.BAD_INPUT and "set agent.format to tool_call" in found.err, found.err

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from manyturn.cli.new_env import KINDS, new_env
-from manyturn.envs.conformance.check import check
+from manyturn.envs.conformance.check_runner import check
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 

@@ -9,7 +9,7 @@ import pytest
 from manyturn.cli.pages.option_pages import groups, markdown, of_section
 from manyturn.envs.contract.options.option_paths import option_paths
 from manyturn.envs.contract.options.registry import Named
-from manyturn.terminal import exit_codes
+from manyturn.terminal import command_exit
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.recipe.logger import LOGGERS, Logger
 
@@ -45,7 +45,7 @@ def test_an_option_shows_what_it_takes_and_the_default_of_each_model():
 def test_a_section_is_printed_with_the_names_that_the_command_line_takes(command, section):
     found = command("options", section)
     if section == "max_context":
-        assert found.code == exit_codes.BAD_INPUT and "unknown section of options" in found.err
+        assert found.code == command_exit.BAD_INPUT and "unknown section of options" in found.err
         return
     assert found.code == 0 and f"--{section}" in found.out
     assert not re.search(r"--\S*_", found.out)

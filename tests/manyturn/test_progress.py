@@ -9,7 +9,7 @@ from rich.console import Console
 
 from manyturn.agents.evaluation.finished_episodes import Progress
 from manyturn.agents.tokens.usage import Spent
-from manyturn.terminal.progress import Watch
+from manyturn.terminal.evaluation_progress import Watch
 
 
 class Clock:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.terminal.terminal import TrainingReport
+from manyturn.terminal.training_progress import TrainingReport
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.record.run_folder import read_config
 from manyturn.trainers.record.stop_signal import Stopped

@@ -11,10 +11,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("envs", "agents", "trainers", "containers")
 ON_CONTAINERS = (
-    "envs.hosting.handle.container_engine",
+    "envs.hosting.handle.container_check",
     "envs.software",
     "envs.benchmarks.swebench",
-    "envs.code",
+    "envs.code_interpreter",
     "envs.harbor",
 )
 FLOORS = {"containers": 0, "envs": 1, "agents": 2, "trainers": 3, "manyturn": 4}
@@ -121,12 +121,12 @@ ROOMS = {
                 "openenv",
                 "packages",
                 "pivot",
-                "tasksets",
+                "verifiers",
             },
-            {"conformance", "software", "users", "shop"},
-            {"benchmarks", "code", "desk", "harbor", "search", "talk"},
+            {"conformance", "laboratory", "software", "users", "shop"},
+            {"benchmarks", "code_interpreter", "desk", "harbor", "search", "talk"},
         ],
-        42,
+        44,
     ),
     "envs/contract": ([{"tasks"}, {"env", "options"}, {"registration", "wrappers"}], 7),
     "envs/shop": ([{"search"}, {"catalogue"}, {"pages", "webshop"}, {"reward"}, {"browser", "generated"}], 12),

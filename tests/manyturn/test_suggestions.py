@@ -3,7 +3,7 @@
 import pytest
 
 from manyturn.api.training import configured
-from manyturn.terminal import exit_codes
+from manyturn.terminal import command_exit
 from manyturn.terminal.overrides import parse_words
 
 pytestmark = pytest.mark.versions
@@ -35,7 +35,7 @@ MAZE = "manyturn/Maze-v0"
 )
 def test_a_word_of_other_programs_is_answered_with_ours(command, words, meant):
     ended = command("train", MAZE, *words.split())
-    assert ended.code == exit_codes.BAD_INPUT and meant in ended.err and ended.err.count("\n") == 1, ended.err
+    assert ended.code == command_exit.BAD_INPUT and meant in ended.err and ended.err.count("\n") == 1, ended.err
 
 
 @pytest.mark.deep

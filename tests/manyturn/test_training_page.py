@@ -6,8 +6,8 @@ from pathlib import Path
 
 import manyturn as mt
 from manyturn.envs.contract.options.options import Options
-from manyturn.terminal import exit_codes
-from manyturn.terminal.terminal import TrainingReport
+from manyturn.terminal import command_exit
+from manyturn.terminal.training_progress import TrainingReport
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.metrics import METRICS
 
@@ -45,11 +45,11 @@ def test_every_exit_code_is_the_programs():
     rows = re.findall(r"^\| ([\d, ]+) \|", PAGE, re.MULTILINE)
     told = {int(code) for row in rows for code in row.split(", ")}
     assert told == {
-        exit_codes.UNFORESEEN,
-        exit_codes.BAD_INPUT,
-        exit_codes.LEARNING_FAILED,
-        exit_codes.DISK,
-        exit_codes.TOO_MANY_ERRORS,
+        command_exit.UNFORESEEN,
+        command_exit.BAD_INPUT,
+        command_exit.LEARNING_FAILED,
+        command_exit.DISK,
+        command_exit.TOO_MANY_ERRORS,
         130,
         143,
         0,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from manyturn.agents.records.episode_rows import read_turns
-from manyturn.agents.trajectories.files import read_any
+from manyturn.agents.trajectories.format_detection import read_any
 from manyturn.agents.trajectories.trajectory import canonical, to_plain
 
 pytestmark = pytest.mark.versions

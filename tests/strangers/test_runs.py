@@ -36,7 +36,7 @@ SCRIPT = """
 from typing import Literal
 import manyturn as mt
 from manyturn.envs.contract.options.registry import Named
-from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS, TurnReward
+from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS, TurnReward
 
 class EarlyConfig(Named):
     name: Literal["early"] = "early"

@@ -5,7 +5,7 @@ from itertools import product
 import textarena
 
 import manyturn as mt
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 
 POLES, DISKS = "ABC", 4
 GOAL = ("C",) * DISKS

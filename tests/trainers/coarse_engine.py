@@ -8,7 +8,7 @@ import torch
 from manyturn.agents.engine.engine import Capabilities, Engine
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext
 from manyturn.agents.engine.transformers_engine import TransformersEngine
-from manyturn.agents.engine.weights import Weights
+from manyturn.agents.engine.weight_source import Weights
 
 
 class CoarseConfig(EngineConfig):

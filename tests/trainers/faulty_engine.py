@@ -12,7 +12,7 @@ from peft import PeftModel, set_peft_model_state_dict
 
 from manyturn.agents.engine.engine import Capabilities, Engine, Reply
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 _PREFIX = 8  # tokens of a prompt that the cache holds
 

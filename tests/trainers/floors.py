@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 import manyturn as mt
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 COLOURS = ("red", "blue", "green", "white", "black", "brown")
 DOORS = ("First", "Second", "Third", "Fourth")

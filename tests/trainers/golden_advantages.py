@@ -8,16 +8,16 @@ import numpy as np
 from golden_frame import Case, close, golden
 from golden_objectives import check_loop_loss, check_pairs
 
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig
 from manyturn.trainers.credit.advantages.igpo import IgpoConfig, igpo, returns_compared
 from manyturn.trainers.credit.advantages.istar import IstarConfig, istar
 from manyturn.trainers.credit.advantages.reinforce_pp import token_returns
 from manyturn.trainers.credit.advantages.riskpo import RiskpoConfig, riskpo
 from manyturn.trainers.credit.advantages.spo import SpoConfig, first_memory, kept_share, task_weights
+from manyturn.trainers.credit.batch.backward_recursion import Timeline
 from manyturn.trainers.credit.batch.episode_sums import last_K
 from manyturn.trainers.credit.batch.reply_tokens import whitened
-from manyturn.trainers.credit.batch.timeline import Timeline
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch, ids_of
 from manyturn.trainers.credit.groups.gae_recursion import estimate
 from manyturn.trainers.credit.groups.group_statistics import counted, group_statistics

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.heads.head_config import HeadConfig
 from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.learner.learner import Learner

@@ -12,7 +12,7 @@ from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import Credit, credit
-from manyturn.trainers.credit.response_mask import runs_of
+from manyturn.trainers.credit.token_layout import runs_of
 
 PER_TURN = ("anchors", "anchor_texts", "format_valid", "understood")
 

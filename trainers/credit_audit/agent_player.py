@@ -15,7 +15,7 @@ from manyturn.agents.play.agent import Agent, AgentPlayer
 from manyturn.agents.play.episode import ContextFull
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.trainers.credit.audit.effects import END

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 
 class Noise:

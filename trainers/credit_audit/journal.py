@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.envs.contract.atomic_files import replace_text
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.trainers.credit_audit.group_episodes import PlayedTask
 
 _ABOUT = "audit.json"

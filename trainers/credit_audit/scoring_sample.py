@@ -24,8 +24,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from manyturn.envs.contract.keys import digest
-from manyturn.trainers.credit.audit.alignment import FirstActions
+from manyturn.envs.contract.random_keys import digest
+from manyturn.trainers.credit.audit.gradient_alignment import FirstActions
 from manyturn.trainers.credit.audit.sample import AuditedTask
 from manyturn.trainers.credit.audit.scores import BRANCHES
 from manyturn.trainers.credit.rollouts import Rollout

@@ -17,16 +17,16 @@ from manyturn.agents.model.model_config import MODELS
 from manyturn.agents.model.models.tiny import TinyModel
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.scripted import SCRIPTS
-from manyturn.agents.records.task_words import named_tasks
+from manyturn.agents.records.task_id_files import named_tasks
 from manyturn.envs.contract.env.error_location import OF_A_FILE
 from manyturn.envs.contract.near_names import near_names
+from manyturn.envs.contract.options.option_conflicts import refuse_idle, refuse_unfit
 from manyturn.envs.contract.options.option_paths import option_paths
 from manyturn.envs.contract.options.options import UNFINISHED, ConfigError, OnlyWith, Options, one_line
 from manyturn.envs.contract.options.overlay import overlay
-from manyturn.envs.contract.options.refusals import refuse_idle, refuse_unfit
 from manyturn.envs.contract.options.registry import Named
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
-from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS
+from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS
 from manyturn.envs.hosting.local.resource_use import WorkerLimits
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig
 from manyturn.trainers.credit.config import CreditConfig

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.envs.contract.options.options import UNFINISHED, ConfigError
-from manyturn.trainers.recipe.changes import changes, shown
 from manyturn.trainers.recipe.config import RunConfig, parse_config
+from manyturn.trainers.recipe.config_diff import changes, shown
 from manyturn.trainers.record.checkpoint import read_state
 
 

@@ -9,7 +9,7 @@ from manyturn.agents.evaluation.remarks import remarks
 from manyturn.agents.evaluation.statistics import paired_difference
 from manyturn.agents.evaluation.summary import ABOUT, summarise, values_by_task
 from manyturn.agents.records.episode_rows import Row
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.env_identity import KEY
 
 

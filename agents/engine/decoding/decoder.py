@@ -8,11 +8,11 @@ import torch
 from transformers import PreTrainedModel
 
 from manyturn.agents.engine.decoding.page_pool import PagePool
-from manyturn.agents.engine.decoding.pass_plan import NAME, PassPlan
+from manyturn.agents.engine.decoding.ragged_batch import NAME, PassPlan
 from manyturn.agents.engine.decoding.row import Row
 from manyturn.agents.engine.decoding.sampling import sample
 from manyturn.agents.engine.engine import EngineError
-from manyturn.agents.model.torch_models import allowed_logits, output_head
+from manyturn.agents.model.model_internals import allowed_logits, output_head
 
 _PASS_TOKENS = 4096  # new tokens of a pass, at most, unless more rows than that are drawing
 _CPU_PASS_BYTES, _FEW_TOKENS = 2**24, 512  # for what a pass computes on a CPU, unless that makes it very short

@@ -2,7 +2,7 @@
 
 from manyturn.agents.engine.engine import Engine
 from manyturn.agents.engine.engine_config import ENGINES, EngineContext
-from manyturn.agents.engine.vllm.access import check_reach, host_of
+from manyturn.agents.engine.vllm.authentication import check_reach, host_of
 from manyturn.agents.engine.vllm.options import VllmServerConfig
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine import Engine
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
-from manyturn.agents.engine.remote_samplers.model_budget import built, check_parts
+from manyturn.agents.engine.remote_samplers.model_size_limit import built, check_parts
 
 if TYPE_CHECKING:
     import torch
@@ -93,7 +93,7 @@ def _model_of(described: Mapping[str, Any], device: "torch.device", ended: threa
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    from manyturn.agents.model.torch_models import move
+    from manyturn.agents.model.model_internals import move
 
     plain = dict(described["model"])
     if odd := [word for word in _CODE if plain.get(word) is not None]:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from manyturn.agents.engine.engine import EngineError
-from manyturn.agents.engine.weights import Weights
+from manyturn.agents.engine.weight_source import Weights
 
 if TYPE_CHECKING:
     import torch

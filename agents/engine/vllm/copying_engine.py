@@ -10,7 +10,7 @@ from manyturn.agents.engine.engine import BaseEngine, EngineError, Reply, Sampli
 from manyturn.agents.engine.engine_config import EngineConfig
 from manyturn.agents.engine.vllm.model_folder import ModelFolder
 from manyturn.agents.engine.vllm.reply_request import Drawer, DrawRequest
-from manyturn.agents.engine.weights import ModuleWeights, Weights
+from manyturn.agents.engine.weight_source import ModuleWeights, Weights
 from manyturn.agents.text.choices import Choices
 from manyturn.agents.tokens.episode_key import EpisodeKey
 

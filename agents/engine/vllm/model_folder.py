@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyturn.agents.engine.engine import EngineError
-from manyturn.agents.engine.weights import Weights
+from manyturn.agents.engine.weight_source import Weights
 
 if TYPE_CHECKING:
     import torch

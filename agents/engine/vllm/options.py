@@ -6,7 +6,7 @@ from pydantic import Field, field_validator
 
 from manyturn.agents.engine.engine import Capabilities
 from manyturn.agents.engine.engine_config import EngineConfig
-from manyturn.agents.engine.vllm.access import endpoint_of
+from manyturn.agents.engine.vllm.authentication import endpoint_of
 
 
 class VllmOptions(EngineConfig):

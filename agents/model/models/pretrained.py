@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from manyturn.agents.model.gguf import gguf_in
+from manyturn.agents.model.gguf_conversion import gguf_in
 from manyturn.agents.model.model_config import MODELS, ModelConfig, ModelContext, ModelError, has_tools
 from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.agents.text.formats.tool_call import ToolCallConfig

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from manyturn.agents.play.endpoint.tokens import TokenCount
+from manyturn.agents.play.endpoint.token_counts import TokenCount
 from manyturn.agents.text.template import well_formed
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 
-from manyturn.agents.play.endpoint.tokens import TokenCount
+from manyturn.agents.play.endpoint.token_counts import TokenCount
 from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.options.options import Options
 

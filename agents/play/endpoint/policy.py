@@ -20,7 +20,7 @@ from manyturn.agents.text.context import CONTEXTS
 from manyturn.agents.text.template import well_formed
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import Seat
 from manyturn.envs.tools.tool import Schema

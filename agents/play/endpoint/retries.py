@@ -13,8 +13,7 @@ from typing import Any
 from manyturn.agents.engine.engine import EngineError, EngineRefused
 from manyturn.agents.play.endpoint.client import Client
 from manyturn.agents.play.endpoint.completion import Completion, NoCompletion, Unreadable, read_completion
-from manyturn.agents.play.endpoint.options import Endpoint
-from manyturn.agents.play.endpoint.refusals import (
+from manyturn.agents.play.endpoint.http_errors import (
     asked_wait,
     is_page,
     is_too_long,
@@ -22,7 +21,8 @@ from manyturn.agents.play.endpoint.refusals import (
     reserves_too_much,
     way_out,
 )
-from manyturn.agents.play.endpoint.tokens import TokenCount, total
+from manyturn.agents.play.endpoint.options import Endpoint
+from manyturn.agents.play.endpoint.token_counts import TokenCount, total
 from manyturn.agents.play.episode import ContextFull
 from manyturn.envs.users.endpoint.http_post import NoAnswer, Response, TooSlow, Unreachable
 

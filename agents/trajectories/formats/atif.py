@@ -19,9 +19,9 @@ import numpy as np
 
 from manyturn.agents.records.tables import Row
 from manyturn.agents.tokens.ledger import Ledger
+from manyturn.agents.trajectories.atomic_folder import new_folder
 from manyturn.agents.trajectories.conversation import ASSISTANT, SYSTEM, USER, message, of_exchanges
 from manyturn.agents.trajectories.formats.chat import call_block, exchanges_of, text_of
-from manyturn.agents.trajectories.formats.new_folder import new_folder
 from manyturn.agents.trajectories.ledger_turns import (
     Said,
     ledger_from_plain,

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.play.episode import Ending
+from manyturn.agents.trajectories.atomic_folder import new_folder
 from manyturn.agents.trajectories.conversation import Message, conversations, of_exchanges
 from manyturn.agents.trajectories.formats.chat import exchanges_of
-from manyturn.agents.trajectories.formats.new_folder import new_folder
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, from_plain, to_plain
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 
 _OURS = "manyturn"
 

@@ -16,7 +16,7 @@ from benchmarks.gpu_kit import shapes
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe
 from manyturn.trainers.learn.passes.samples import Sample, samples_of
-from manyturn.trainers.play.rollout.rollouts import plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.run.setup.run import open_run

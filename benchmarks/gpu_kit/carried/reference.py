@@ -15,8 +15,8 @@ from transformers import PreTrainedModel
 from benchmarks.gpu_kit.shapes import fill, random_model
 from benchmarks.kit.conversations import conversations
 from manyturn.agents.model.language_model import LanguageModel
-from manyturn.agents.model.torch_models import move
-from manyturn.envs.contract.keys import generator
+from manyturn.agents.model.model_internals import move
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objectives.clip import ClipConfig

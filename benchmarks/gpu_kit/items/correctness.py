@@ -26,7 +26,7 @@ from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.engine.transformers_engine import TransformersEngine
-from manyturn.agents.model.torch_models import move
+from manyturn.agents.model.model_internals import move
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.trainers.learn.objective.correction import mismatch
 from manyturn.trainers.learn.passes.forward import Reader, read, recompute_activations

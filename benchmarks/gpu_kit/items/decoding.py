@@ -17,10 +17,10 @@ from benchmarks.gpu_kit.device import Device
 from benchmarks.gpu_kit.journal import Figures
 from benchmarks.gpu_kit.profile import profiled
 from benchmarks.gpu_kit.shapes import SHAPES, random_model, with_adapters
-from manyturn.agents.engine.decoding.caches import Caches
 from manyturn.agents.engine.decoding.decoder import Decoder
 from manyturn.agents.engine.decoding.memory import cache_shape
 from manyturn.agents.engine.decoding.page_pool import PAGE, PagePool
+from manyturn.agents.engine.decoding.prefix_cache import Caches
 from manyturn.agents.engine.decoding.row import Row
 
 _WARM = 8  # passes that are not timed

@@ -37,7 +37,7 @@ from benchmarks.gpu_kit.journal import Figures
 from manyturn.agents.play.episode import Episode
 from manyturn.trainers.learn.passes.samples import Sample, samples_of
 from manyturn.trainers.learn.passes.trie.tree import Tree
-from manyturn.trainers.play.rollout.rollouts import plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.run.setup.run import Run, open_run

@@ -22,7 +22,7 @@ from manyturn.agents.engine.device_memory import training_bytes
 from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.cli.hardware_checks import hardware
 from manyturn.trainers.learn.learner.learner import Learner

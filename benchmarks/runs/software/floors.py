@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.software.env import Software
 from manyturn.envs.tools.calls import call_text

@@ -27,14 +27,14 @@ from benchmarks.kit.provenance import ROOT
 from manyturn.containers.sandbox import WORKSPACE, Sandbox
 from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import digest, seed_of
 from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.random_keys import digest, seed_of
 from manyturn.envs.contract.tasks.task import SPLITS, Task, split_of
 from manyturn.envs.software.env import TEST_SECONDS, Software
 from manyturn.envs.software.grading.grader import RESOLVED, TIMEOUT, Grade, grade
-from manyturn.envs.software.source.display import numbered
 from manyturn.envs.software.source.file_tree import Changes
 from manyturn.envs.software.source.problem import Problem
+from manyturn.envs.software.source.text_sanitizer import numbered
 from manyturn.envs.software.tasks.drills import FILE, FUNCTIONS, TESTS, Function
 from manyturn.envs.software.tasks.task_sources import Problems
 from manyturn.envs.software.testing.time_budget import TimeBudget, TimedSandbox

@@ -23,7 +23,7 @@ from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.software.mutation.candidates import SPLITS
 from manyturn.envs.software.source.problem import Problem
 from manyturn.envs.software.tasks import lock_file
-from manyturn.envs.software.tasks.input_coverage import measured
+from manyturn.envs.software.tasks.fault_reachability import measured
 from manyturn.envs.software.tasks.task_card import recount
 from manyturn.envs.software.tasks.task_sources import problems_of
 

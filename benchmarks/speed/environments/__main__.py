@@ -28,7 +28,8 @@ from manyturn.envs.contract.tasks.task import Task
 OUT = RESULTS / "env_speed.json"
 TASKS = 96
 VARIANTS: dict[str, list[dict[str, Any]]] = {
-    "manyturn/Household-v0": [{"difficulty": d} for d in ("tiny", "easy", "medium", "hard")]
+    "manyturn/Household-v0": [{"difficulty": d} for d in ("tiny", "easy", "medium", "hard")],
+    "manyturn/Laboratory-v0": [{"difficulty": d} for d in ("tiny", "small", "medium", "long")],
 }
 COLUMNS = ("generate", "reset", "step", "snapshot", "restore")
 

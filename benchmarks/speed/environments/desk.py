@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.env import Desk
 from manyturn.envs.desk.task_shapes import LEVELS

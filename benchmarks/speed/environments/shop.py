@@ -28,10 +28,10 @@ from statistics import median
 from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.registration.catalog import register_all
 from manyturn.envs.contract.registration.environments import make
-from manyturn.envs.shop.generated.goods import goods
+from manyturn.envs.shop.generated.product_generator import goods
 from manyturn.envs.shop.visit_env import VisitEnv
 from manyturn.envs.shop.webshop.records import ALL_ATTRIBUTES, ALL_PRODUCTS
 
@@ -77,7 +77,7 @@ print((mib("RssAnon") - before) / len(others))
 _PREPARE = """
 import sys, time
 from pathlib import Path
-from manyturn.api.datasets import webshop
+from manyturn.api.webshop_data import webshop
 assert webshop(Path(sys.argv[1]))
 peak = int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
 print(time.process_time(), peak)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.passes.samples import Sample
 
 Context = Literal["whole", "history", "window"]

@@ -55,16 +55,16 @@ from pathlib import Path
 
 import numpy as np
 
-from manyturn.envs.benchmarks.appworld.confine import CannotConfine, require
+from manyturn.envs.benchmarks.appworld.confinement import CannotConfine, require
 from manyturn.envs.benchmarks.appworld.data import LISTS, SETUP, Data
-from manyturn.envs.benchmarks.appworld.server import AgentBroke, Brief, Grade
+from manyturn.envs.benchmarks.appworld.server_client import AgentBroke, Brief, Grade
 from manyturn.envs.benchmarks.appworld.world import ForkedWorld, ServedWorld, World, address_of
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.software.source.display import bounded
+from manyturn.envs.software.source.text_sanitizer import bounded
 
 INSTRUCTIONS = """\
 You do a task for your supervisor by writing Python code, which runs in an interpreter that persists from turn to \

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.benchmarks.appworld.server import AppWorldError
+from manyturn.envs.benchmarks.appworld.server_client import AppWorldError
 from manyturn.envs.hosting.handle import process_reaper
 
 _MAIN = Path(__file__).with_name("launcher_main.py")

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_CONFINE = runpy.run_path(str(Path(__file__).with_name("confine.py")))["confine"]
+_CONFINE = runpy.run_path(str(Path(__file__).with_name("confinement.py")))["confine"]
 _READABLE = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 _MEMORY = 4 << 30  # bytes of an episode's process

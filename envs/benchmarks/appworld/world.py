@@ -8,8 +8,16 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from manyturn.envs.benchmarks.appworld.launcher import Launcher, shared
-from manyturn.envs.benchmarks.appworld.server import Address, AgentBroke, AppWorldError, Brief, Grade, Server, grade_of
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.benchmarks.appworld.server_client import (
+    Address,
+    AgentBroke,
+    AppWorldError,
+    Brief,
+    Grade,
+    Server,
+    grade_of,
+)
+from manyturn.envs.contract.random_keys import digest
 
 _SECONDS = 60.0  # for what is no code of the agent
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}

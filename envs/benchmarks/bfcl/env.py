@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.benchmarks.bfcl.wheel import KINDS, entries, schemas
+from manyturn.envs.benchmarks.bfcl.package_data import KINDS, entries, schemas
 from manyturn.envs.benchmarks.bfcl.world import GoldCall, World, all_among, gold_call
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn

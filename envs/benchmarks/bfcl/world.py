@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from manyturn.envs.benchmarks.bfcl.wheel import interface
+from manyturn.envs.benchmarks.bfcl.package_data import interface
 from manyturn.envs.contract.python_syntax import parse_expression
 from manyturn.envs.tools.toolset import ToolFault
 

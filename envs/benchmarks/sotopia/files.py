@@ -13,9 +13,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from manyturn.envs.benchmarks.sotopia.scene import RELATIONSHIPS
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup
-from manyturn.envs.contract.registration.input_file import regular_file
+from manyturn.envs.contract.registration.regular_file import regular_file
 from manyturn.envs.contract.tasks.task import SPLITS, Task, split_of
 
 # What they are -> names of the files; the first are the defaults of the package's own exports.

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import PurePosixPath
 
 from manyturn.containers.sandbox import WORKSPACE, Sandbox
-from manyturn.envs.benchmarks.swebench.prepare import PACKED
+from manyturn.envs.benchmarks.swebench.image_preparation import PACKED
 from manyturn.envs.benchmarks.swebench.rows import Row
 
 LARGEST_PATCH = 500_000

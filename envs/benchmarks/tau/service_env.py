@@ -9,7 +9,7 @@ from manyturn.envs.benchmarks.tau.customer import Customer, CustomerOptions
 from manyturn.envs.benchmarks.tau.desk import tool
 from manyturn.envs.benchmarks.tau.service import AgentCall, Deeds, Service, all_said
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tools.calls import call_text, is_call
 from manyturn.envs.tools.tool_prompt import with_tools

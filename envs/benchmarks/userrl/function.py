@@ -10,7 +10,7 @@ import numpy as np
 from manyturn.envs.benchmarks.userrl.actions import read
 from manyturn.envs.benchmarks.userrl.files import Record, Source, tasks_of
 from manyturn.envs.benchmarks.userrl.gym import MOST_TURNS
-from manyturn.envs.benchmarks.userrl.rules import NAMES, Rule, Uncomputable, made
+from manyturn.envs.benchmarks.userrl.number_rules import NAMES, Rule, Uncomputable, made
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.stable_random import Draws

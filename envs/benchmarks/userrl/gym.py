@@ -11,7 +11,7 @@ import numpy as np
 from manyturn.envs.benchmarks.userrl.actions import FINISH, LONGEST, read
 from manyturn.envs.benchmarks.userrl.files import Record, Source, tasks_of
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.users.llm_judge import Judge, JudgeOptions

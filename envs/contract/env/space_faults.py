@@ -4,7 +4,7 @@ from typing import Any
 
 from gymnasium import spaces
 
-from manyturn.envs.contract.env.space import TextSpace
+from manyturn.envs.contract.env.text_space import TextSpace
 from manyturn.envs.contract.env.turn import ContractError, shown
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.env.roles import ONE_ROLE
-from manyturn.envs.contract.env.space import TextSpace
+from manyturn.envs.contract.env.text_space import TextSpace
 from manyturn.envs.contract.env.turn import OUTCOME, Turn, checked_actions, checked_measures, checked_turn, wrong_return
-from manyturn.envs.contract.keys import digest, generator
+from manyturn.envs.contract.random_keys import digest, generator
 from manyturn.envs.contract.tasks.task import GROWN, SPLITS, Direction, Task, split_of
 
 _TURNS = "self.go_on(text, ...), self.invalid(...), self.unreadable(...), self.succeed(...) or self.fail(...)"

@@ -16,10 +16,10 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from manyturn.envs.contract.env.error_location import OF_A_FILE
 from manyturn.envs.contract.env.turn import ContractError
-from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.plugins import load_plugins, package_of, where_else
 from manyturn.envs.contract.python_syntax import parse
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.sibling_modules import make_importable
 
 # What a name may begin with in place of an id -> what makes the environment from the rest of the name.
@@ -28,7 +28,7 @@ _PREFIXES = {
     "openenv": "manyturn.envs.openenv.env:ServedEnv",
     "reasoning-gym": "manyturn.envs.packages.reasoning_gym:ReasoningEnv",
     "textarena": "manyturn.envs.packages.textarena:ArenaEnv",
-    "verifiers": "manyturn.envs.tasksets.env:TasksetEnv",
+    "verifiers": "manyturn.envs.verifiers.env:TasksetEnv",
 }
 _OF_PACKAGES = frozenset({"reasoning-gym", "textarena"})  # what they make is all in an installed package
 _OURS = frozenset({"manyturn", "gymnasium"})  # what is installed wherever this project is

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 
 KEY = "env_identity"
 """The name of an identity in summaries, panels, checkpoints, trajectories and on the wires."""

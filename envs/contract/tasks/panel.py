@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from manyturn.envs.contract.atomic_files import replace_text
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.env_identity import KEY, EnvIdentity, differences, listed
 from manyturn.envs.contract.tasks.task import Task, task_finder
 

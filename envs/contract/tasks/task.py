@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, overload, runtime_checkable
 
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 
 SPLITS = ("train", "validation", "test")
 GROWN = "grown/"

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import LazyTasks, Task
 
 _MANY = 2_000  # tasks that are looked at of a split that makes them when asked

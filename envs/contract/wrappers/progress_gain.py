@@ -8,7 +8,7 @@ import gymnasium
 from pydantic import Field
 
 from manyturn.envs.contract.options.registry import Named
-from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS, TurnReward
+from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS, TurnReward
 
 _BEST = struct.Struct("<d")
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from manyturn.envs.contract.options.registry import Named
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
-from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS, TurnReward
+from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS, TurnReward
 
 
 class ProgressRewardConfig(Named):

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from manyturn.envs.contract.stable_random import Draws
-from manyturn.envs.desk.customer_names import address
+from manyturn.envs.desk.customer_records import address
+from manyturn.envs.desk.database import Record, Store
 from manyturn.envs.desk.desks.retail_tables import tables
 from manyturn.envs.desk.desks.retail_tools import Reason, RetailTools
 from manyturn.envs.desk.pack import Arguments, Drawn, Kind, Pack, Rule, Thing
-from manyturn.envs.desk.shared_tables import Record, Store
 from manyturn.envs.tools.calls import CallRequest
 
 _PENDING = frozenset({"cancel_order", "set_order_address", "set_order_payment", "change_item"})

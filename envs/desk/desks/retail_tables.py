@@ -4,8 +4,8 @@ from functools import lru_cache
 from typing import Any
 
 from manyturn.envs.contract.stable_random import Draws
-from manyturn.envs.desk.customer_names import person
-from manyturn.envs.desk.shared_tables import Tables
+from manyturn.envs.desk.customer_records import person
+from manyturn.envs.desk.database import Tables
 
 _PRODUCTS = (
     "desk lamp, backpack, rain jacket, office chair, water bottle, headphones, keyboard, yoga mat, coffee grinder, "

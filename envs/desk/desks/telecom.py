@@ -1,10 +1,10 @@
 """The telephone company's policy and what its customers want."""
 
 from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.desk.database import Record, Store
 from manyturn.envs.desk.desks.telecom_tables import tables
 from manyturn.envs.desk.desks.telecom_tools import TelecomTools
 from manyturn.envs.desk.pack import Arguments, Drawn, Kind, Pack, Rule, Thing, no_arguments
-from manyturn.envs.desk.shared_tables import Record, Store
 from manyturn.envs.tools.calls import CallRequest
 
 _LINES = frozenset({"set_plan", "suspend_line", "resume_line", "set_roaming", "add_data", "replace_sim"})

@@ -4,8 +4,8 @@ from functools import lru_cache
 from typing import Any
 
 from manyturn.envs.contract.stable_random import Draws
-from manyturn.envs.desk.customer_names import person
-from manyturn.envs.desk.shared_tables import Tables
+from manyturn.envs.desk.customer_records import person
+from manyturn.envs.desk.database import Tables
 
 _PLANS = {
     "L1": {"name": "Mini", "monthly": 9, "data_gb": 2, "roaming": False},

@@ -1,11 +1,11 @@
 """The airline's policy and what its customers want."""
 
 from manyturn.envs.contract.stable_random import Draws
-from manyturn.envs.desk.customer_names import full_name
+from manyturn.envs.desk.customer_records import full_name
+from manyturn.envs.desk.database import Record, Store
 from manyturn.envs.desk.desks.travel_tables import CABINS, tables
 from manyturn.envs.desk.desks.travel_tools import TravelTools
 from manyturn.envs.desk.pack import Arguments, Drawn, Kind, Pack, Rule, Thing, no_arguments
-from manyturn.envs.desk.shared_tables import Record, Store
 from manyturn.envs.tools.calls import CallRequest
 
 _CHANGES = frozenset({"cancel_booking", "move_booking", "set_cabin", "set_bags", "rename_passenger", "add_insurance"})

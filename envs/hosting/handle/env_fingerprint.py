@@ -13,13 +13,13 @@ from typing import Any
 import gymnasium
 
 from manyturn.envs.contract.env.error_location import MACHINERY, OF_A_FILE
-from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options.plugins import plugin_points
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import is_elsewhere, is_file, maker_of, spec_of
 from manyturn.envs.contract.registration.sibling_modules import source_files
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import portable_name
-from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS
+from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.envs.hosting.handle.messages import task_to_wire
 

@@ -16,18 +16,18 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.env.error_location import place_of, place_of_method
 from manyturn.envs.contract.env.roles import ONE_ROLE
-from manyturn.envs.contract.env.space import TextSpace
 from manyturn.envs.contract.env.space_faults import refuse_excluded
 from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
+from manyturn.envs.contract.env.text_space import TextSpace
 from manyturn.envs.contract.env.turn import MOST_REWARD, ContractError, shown, too_large, wrong_return
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup, OutsideLost, make
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.tasks.task import GROWN, SPLITS, Direction, GeneratedTasks, ListsTasks, Task
-from manyturn.envs.contract.wrappers.turn_reward import WrapperMismatch, plain_wrappers, wrap
+from manyturn.envs.contract.wrappers.reward_wrapper import WrapperMismatch, plain_wrappers, wrap
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.gymnasium_adapter import GymnasiumAdapter, offered
-from manyturn.envs.hosting.handle.gymnasium_info import step_refusal
+from manyturn.envs.hosting.handle.info_key_check import step_refusal
 
 _SEEDS_PER_SPLIT = 2**20
 T = TypeVar("T")
@@ -122,7 +122,7 @@ class EnvHandle:
     Args:
         name: id or ``FILE.py:Class``.
         kwargs: passed to the constructor.
-        wrappers: turn-level rewards, as ``manyturn.envs.contract.wrappers.turn_reward.wrap`` takes them.
+        wrappers: turn-level rewards, as ``manyturn.envs.contract.wrappers.reward_wrapper.wrap`` takes them.
 
     Attributes:
         foreign: what makes an environment that is no ``TextEnv`` speak like one; None around a ``TextEnv``.

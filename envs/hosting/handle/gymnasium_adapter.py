@@ -8,7 +8,7 @@ import gymnasium
 
 from manyturn.envs.contract.env.space_faults import refuse_excluded
 from manyturn.envs.contract.env.turn import OUTCOME, Turn, checked_actions, checked_turn, wrong_return
-from manyturn.envs.hosting.handle.gymnasium_info import checked_flags
+from manyturn.envs.hosting.handle.info_key_check import checked_flags
 
 SUCCESS_KEYS = ("success", "is_success")
 _OF_ONE_TURN = ("format_valid", "understood", "reward_parts", "turn")

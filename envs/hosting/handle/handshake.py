@@ -13,7 +13,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from manyturn.envs.contract.options.plugins import PluginWarning
 from manyturn.envs.contract.registration.environments import spec_of
-from manyturn.envs.contract.wrappers.turn_reward import plain_wrappers
+from manyturn.envs.contract.wrappers.reward_wrapper import plain_wrappers
 
 KEEPER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("process_reaper.py")))
 

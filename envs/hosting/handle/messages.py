@@ -9,7 +9,7 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.env.text_env import Unsupported
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.contract.wrappers.turn_reward import WrapperMismatch
+from manyturn.envs.contract.wrappers.reward_wrapper import WrapperMismatch
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, PlaceLost
 
 LIMIT = 2**28  # bytes in one line: observations of 10 MB pass with room to spare

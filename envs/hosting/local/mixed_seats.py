@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.mixed_tasks import MixedTasks, mixed_task, own_task

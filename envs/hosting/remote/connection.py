@@ -16,12 +16,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
 
 from manyturn.envs.contract.options.options import ConfigError
-from manyturn.envs.contract.single_connection import SingleConnection
+from manyturn.envs.contract.websocket_redirects import SingleConnection
 from manyturn.envs.hosting.handle.messages import LIMIT
 from manyturn.envs.hosting.remote.host_protocol import PATH, error_from_wire
-from manyturn.envs.hosting.remote.keep_alive import keep_alive
 from manyturn.envs.hosting.remote.occupancy import Occupancy
 from manyturn.envs.hosting.remote.outbox import Outbox, messages_in
+from manyturn.envs.hosting.remote.tcp_keepalive import keep_alive
 
 _CONNECT_SECONDS = 10.0
 _HELLO_SECONDS = 120.0  # the host imports the environment, and tries it out in a process of its own

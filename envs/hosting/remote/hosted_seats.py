@@ -17,10 +17,10 @@ from typing import Any
 from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.env.text_env import Unsupported
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.contract.wrappers.turn_reward import WrapperMismatch
+from manyturn.envs.contract.wrappers.reward_wrapper import WrapperMismatch
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.envs.hosting.handle.env_record import EnvRecord
 from manyturn.envs.hosting.handle.messages import encode, task_to_wire

@@ -17,7 +17,7 @@ from manyturn.envs.shop.pages.pages import SEARCH
 from manyturn.envs.shop.visit_env import VisitEnv
 from manyturn.envs.web.browser import BrowserError
 from manyturn.envs.web.chromium import require_browser
-from manyturn.envs.web.reader import INSTRUCTIONS, Action, PageReader, clean, parse
+from manyturn.envs.web.page_reader import INSTRUCTIONS, Action, PageReader, clean, parse
 from manyturn.envs.web.snapshot import Control
 from manyturn.envs.web.tab import Tab
 

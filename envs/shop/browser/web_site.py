@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from manyturn.envs.shop.browser.page_html import CHOICE, LONGEST, POLICY, WORDS
 from manyturn.envs.shop.browser.page_visit import Visit
-from manyturn.envs.web.loopback import listening
+from manyturn.envs.web.server_socket import listening
 
 _HEADERS = {
     "content-security-policy": POLICY,

@@ -9,7 +9,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.shop.search import posting_lists
 from manyturn.envs.shop.search.bm25_index import Index
 from manyturn.envs.shop.search.posting_lists import PostingsBuilder

@@ -8,11 +8,11 @@ from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.shop.catalogue.catalogue import FOUND, Catalogue
 from manyturn.envs.shop.catalogue.goals import Goal
-from manyturn.envs.shop.generated.assortment import Assortment, AssortmentArguments
-from manyturn.envs.shop.generated.errands import LEVELS, GoalLevel, goal_of, goods_of, tasks
-from manyturn.envs.shop.generated.goods import SHARES
+from manyturn.envs.shop.generated.goal_generator import LEVELS, GoalLevel, goal_of, goods_of, tasks
+from manyturn.envs.shop.generated.product_generator import SHARES
 from manyturn.envs.shop.generated.product_kinds import type_label
 from manyturn.envs.shop.generated.shaping import PARTS, potential
+from manyturn.envs.shop.generated.shop_config import Assortment, AssortmentArguments
 from manyturn.envs.shop.pages.pages import WINDOW
 from manyturn.envs.shop.visit_env import VisitEnv
 

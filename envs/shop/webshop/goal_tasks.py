@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from manyturn.envs.contract.tasks.task import LazyTasks, Task
 from manyturn.envs.shop.catalogue.goals import Goal
-from manyturn.envs.shop.webshop.official import OfficialShop
+from manyturn.envs.shop.webshop.official_shop import OfficialShop
 
 
 class GoalTasks(LazyTasks):

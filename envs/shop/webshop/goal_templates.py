@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.task import SPLITS, split_of
 from manyturn.envs.shop.catalogue.catalogue import Product
 from manyturn.envs.shop.catalogue.goals import NO_LIMIT, Goal

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from manyturn.envs.contract.atomic_files import replace_text
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.shop.webshop.records import ATTRIBUTES, HUMAN, PRODUCTS, DataError
 
 # Git's names of the files' contents in a public copy, github.com/WooooDyy/AgentGym at 3ef9235 (MIT licence).

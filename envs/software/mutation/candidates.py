@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.keys import digest, generator, seed_of
+from manyturn.envs.contract.random_keys import digest, generator, seed_of
 from manyturn.envs.software.mutation import operators
 from manyturn.envs.software.source.edits import Edit
 from manyturn.envs.software.source.libraries import Library

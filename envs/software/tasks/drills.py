@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 from manyturn.envs.contract.tasks.task import SPLITS, Task, split_of
-from manyturn.envs.software.source.display import numbered
 from manyturn.envs.software.source.problem import Problem
+from manyturn.envs.software.source.text_sanitizer import numbered
 
 FILE, TESTS = "calc.py", "test_calc.py"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from manyturn.envs.contract.keys import seed_of
+from manyturn.envs.contract.random_keys import seed_of
 from manyturn.envs.software.mutation.candidates import Fault, split_of
 from manyturn.envs.software.mutation.fault_validation import Verdict
 from manyturn.envs.software.source.edits import Edit, applied

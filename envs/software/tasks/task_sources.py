@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup
-from manyturn.envs.contract.registration.input_file import regular_file
+from manyturn.envs.contract.registration.regular_file import regular_file
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.software.source.libraries import library
 from manyturn.envs.software.source.library_sources import MEND, missing
+from manyturn.envs.software.source.lru_cache import RecencyCache
 from manyturn.envs.software.source.problem import Problem
-from manyturn.envs.software.source.recency_cache import RecencyCache
 from manyturn.envs.software.tasks import importers, task_entry
 from manyturn.envs.software.tasks.drills import Drills
-from manyturn.envs.software.tasks.input_coverage import UNREACHED
+from manyturn.envs.software.tasks.fault_reachability import UNREACHED
 from manyturn.envs.software.tasks.lock_file import load, ours
 from manyturn.envs.software.tasks.task_entry import DIFFICULTIES, Entry
 

@@ -1,6 +1,6 @@
 """Runs chosen tests and reports what became of each on file descriptor 3. The text of this file runs inside a sandbox.
 
-It stands alone, after the text of ``answer_values.py``: Python 3.8 and pytest are all they need. What it calls while
+It stands alone, after the text of ``answer_recorder.py``: Python 3.8 and pytest are all they need. What it calls while
 tests run is bound before the first of them is imported. Lines of the report are a nonce, a blank and a JSON object; the
 last one tells pytest's exit status. The report is evidence and no verdict: see ``grader.py``.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:  # in the sandbox they stand above
-    from manyturn.envs.software.testing.answer_values import AnswerRecorder, TooSlow, limited
+    from manyturn.envs.software.testing.answer_recorder import AnswerRecorder, TooSlow, limited
 
 _MOST_TEXT, _MOST_TEXTS = 3000, 20
 _SPARE, _SHARE = 0.5, 0.5  # s of the processor's time, and part of what others took, that functions may take in all

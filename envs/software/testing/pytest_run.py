@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from manyturn.containers.sandbox import WORKSPACE, Sandbox
 
-_PROGRAM = "".join(Path(__file__).with_name(name).read_text() for name in ("answer_values.py", "grading_plugin.py"))
+_PROGRAM = "".join(Path(__file__).with_name(name).read_text() for name in ("answer_recorder.py", "grading_plugin.py"))
 _ENVIRON = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 OPTIONS = (
     "-q",

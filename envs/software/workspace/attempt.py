@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from manyturn.containers.sandbox import WORKSPACE, SandboxRefused
 from manyturn.envs.software.grading.grader import TAMPERED, TIMEOUT, UNRESOLVED, Grade, carried
-from manyturn.envs.software.source.display import bounded
 from manyturn.envs.software.source.file_tree import Changes, changes_between, tree_of
 from manyturn.envs.software.source.problem import Problem
+from manyturn.envs.software.source.text_sanitizer import bounded
 from manyturn.envs.software.testing.time_budget import TimeBudget
 from manyturn.envs.software.workspace.episode_sandbox import EpisodeSandbox
 from manyturn.envs.software.workspace.expert import Call, next_edit

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from manyturn.containers.sandbox import WORKSPACE, Ran, Sandbox, SandboxRefused
-from manyturn.envs.software.source.display import bounded, numbered
+from manyturn.envs.software.source.text_sanitizer import bounded, numbered
 from manyturn.envs.software.testing.time_budget import TimeBudget
 from manyturn.envs.software.workspace.episode_sandbox import EpisodeSandbox
 from manyturn.envs.tools.tool import ToolError

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
 from manyturn.envs.talk.bargain.concession import CURVES, DISCOUNT, ConcessionUser, Counterpart, counterpart_of

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.talk.booking.town import HOTEL, RESTAURANT, Town, Venue
 from manyturn.envs.tools.tool import ToolError
 from manyturn.envs.tools.toolset import Toolset

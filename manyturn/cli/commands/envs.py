@@ -7,10 +7,10 @@ from typing import Any
 
 from cyclopts import App
 
-from manyturn.terminal import exit_codes
+from manyturn.terminal import command_exit
 from manyturn.terminal.env_args import EnvArgs
 from manyturn.terminal.escape import visible
-from manyturn.terminal.task_words import TaskWords
+from manyturn.terminal.task_option import TaskWords
 
 data_app = App(name="data", help="External data: check and prepare it.")
 panel_app = App(name="panel", help="Fixed lists of tasks on which results are reported.")
@@ -83,7 +83,7 @@ def data_webshop(folder: Path, *, original: int | None = None, nouns: bool = Fal
     accept
         Accept the files as they are, even if they differ from what was recorded.
     """
-    from manyturn.api.datasets import webshop
+    from manyturn.api.webshop_data import webshop
 
     if not webshop(folder, original, nouns, accept):
         sys.exit(1)
@@ -192,11 +192,11 @@ def check(env: str, *, env_args: EnvArgs = None, samples: int = 20, timeout: flo
     timeout
         Seconds that the environment may take for one answer.
     """
-    from manyturn.cli.check_lines import print_check
+    from manyturn.cli.env_check_output import print_check
 
     report = print_check(env, env_args or {}, samples, timeout)
     if not report.passed:
-        sys.exit(exit_codes.UNFORESEEN if report.is_made else exit_codes.BAD_INPUT)
+        sys.exit(command_exit.UNFORESEEN if report.is_made else command_exit.BAD_INPUT)
 
 
 def _list_envs() -> None:
@@ -216,7 +216,7 @@ def _list_envs() -> None:
                 most = str(getattr(handle.env.unwrapped, "max_turns", "-"))
                 table.add_row(name, sizes, most, "yes" if handle.has_expert else "no")
         except Exception as error:  # what one environment lacks, or does wrong, costs its own line and no other
-            lacking.append(f"{name}: {exit_codes.lack_of(error)}")
+            lacking.append(f"{name}: {command_exit.lack_of(error)}")
     console = Console(highlight=False)
     console.print(table)
     if lacking:
@@ -236,7 +236,7 @@ def _pages(names: tuple[str, ...], env_args: EnvArgs, cards: bool) -> None:
         except Exception as error:
             if names:
                 raise
-            print(visible(f"{name} is left out: {exit_codes.lack_of(error)}"), file=sys.stderr)
+            print(visible(f"{name} is left out: {command_exit.lack_of(error)}"), file=sys.stderr)
     print("\n".join(pages), end="")
 
 
@@ -246,7 +246,7 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
 
     from rich.console import Console
 
-    from manyturn.cli.pages.cards import card, print_card
+    from manyturn.cli.pages.env_cards import card, print_card
     from manyturn.envs.contract.registration.environments import env_ids
 
     if env_args and not names:
@@ -259,7 +259,7 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
             except Exception as error:
                 if names:
                     raise
-                print(visible(f"{name} is left out: {exit_codes.lack_of(error)}"), file=sys.stderr)
+                print(visible(f"{name} is left out: {command_exit.lack_of(error)}"), file=sys.stderr)
 
     all_cards = cards()
     if as_json:

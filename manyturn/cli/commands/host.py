@@ -4,7 +4,7 @@ import os
 from typing import Literal
 
 from manyturn.cli.commands.serve import TOKEN
-from manyturn.terminal import exit_codes
+from manyturn.terminal import command_exit
 from manyturn.terminal.env_args import EnvArgs
 
 
@@ -56,7 +56,7 @@ def host(
 
     hosting = Hosting(env, env_args or {}, limit, workers, timeout)
     place = Listening(host, port, token or os.environ.get(TOKEN) or None)
-    exit_codes.run(
+    command_exit.run(
         run(hosting, place, lambda url: print(f"{env or 'environments'} at {url} (Ctrl-C ends)", flush=True))
     )
 
@@ -93,4 +93,4 @@ def sampler(
         from manyturn.serving.server import Listening
 
     place = Listening(host, port, token or os.environ.get(TOKEN) or None)
-    exit_codes.run(sample(device, place, lambda url: print(f"a sampler at {url} (Ctrl-C ends)", flush=True)))
+    command_exit.run(sample(device, place, lambda url: print(f"a sampler at {url} (Ctrl-C ends)", flush=True)))

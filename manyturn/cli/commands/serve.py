@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
-from manyturn.terminal import exit_codes
+from manyturn.terminal import command_exit
 from manyturn.terminal.env_args import EnvArgs, read_wrappers
 
 TOKEN = "MANYTURN_TOKEN"
@@ -99,4 +99,4 @@ def serve(
     def announce(url: str) -> None:
         print(f"{env} as {wire}: {url}{chosen.path} (Ctrl-C ends)", flush=True)
 
-    exit_codes.run(run(served, place, chosen.app, announce))
+    command_exit.run(run(served, place, chosen.app, announce))

@@ -30,7 +30,7 @@ def tasks_software(
         Decides which faults are tried.
     """
     from manyturn.envs.software.source.libraries import LIBRARIES
-    from manyturn.envs.software.tasks.task_file import make
+    from manyturn.envs.software.tasks.task_file_builder import make
 
     names = libraries.split(",") if libraries else list(LIBRARIES)
     entries = make(names, out, count, seed, lambda trial: print(f"{trial.fault.id}: {trial.verdict.reason}"))
@@ -52,7 +52,7 @@ def tasks_reach(file: Path, *, jobs: int = 1) -> None:
     jobs
         Containers side by side.
     """
-    from manyturn.envs.software.tasks.input_coverage import fill
+    from manyturn.envs.software.tasks.fault_reachability import fill
     from manyturn.envs.software.tasks.task_card import recount
 
     entries = fill(

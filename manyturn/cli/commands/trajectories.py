@@ -36,7 +36,7 @@ def export_trajectories(
     limit
         Most episodes.
     """
-    from manyturn.api.trajectories import export
+    from manyturn.api.trajectory_formats import export
 
     export(path, as_, out, success=success, limit=limit)
 
@@ -53,6 +53,6 @@ def import_trajectories(*files: Path, out: Path) -> None:
     out
         The folder.
     """
-    from manyturn.api.trajectories import import_files
+    from manyturn.api.trajectory_formats import import_files
 
     import_files(files, out)

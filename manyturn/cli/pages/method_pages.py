@@ -17,7 +17,7 @@ from rich.text import Text
 
 from manyturn.envs.contract.options.options import OnlyWith, Options
 from manyturn.envs.contract.options.registry import Named
-from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS
+from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS
 from manyturn.recipes import file_of, load_recipe, methods, whole_runs
 from manyturn.recipes.stack import stacked
 from manyturn.terminal.escape import visible

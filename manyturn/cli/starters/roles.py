@@ -1,7 +1,7 @@
 from itertools import combinations, product
 
 import manyturn as mt
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 
 COLOURS, SHAPES = ("red", "green", "blue"), ("ball", "cube", "ring")
 WORDS = (*COLOURS, *SHAPES)

@@ -1,7 +1,7 @@
 from itertools import permutations
 
 import manyturn as mt
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 
 ROWS = sorted((r for r in permutations("ant bee cat dog eel fox gnu".split(), 5) if list(r) != sorted(r)), key=digest)
 

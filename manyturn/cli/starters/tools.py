@@ -2,7 +2,7 @@ from itertools import permutations, product
 from typing import Literal, get_args
 
 import manyturn as mt
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.tools import ToolError, Toolset, call_text
 
 Day = Literal["monday", "tuesday", "wednesday", "thursday", "friday"]

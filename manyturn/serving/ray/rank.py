@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from manyturn.serving.ray.host import OTHERS, is_same_machine
-from manyturn.terminal.exit_codes import innermost, line_of
+from manyturn.terminal.command_exit import innermost, line_of
 
 
 class RayRank:

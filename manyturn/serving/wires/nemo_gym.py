@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from manyturn.envs.contract.keys import seed_of
+from manyturn.envs.contract.random_keys import seed_of
 from manyturn.serving.episodes import MOST_SEED, Episodes
 from manyturn.serving.refusals import Refusal
 from manyturn.serving.wire_state import Moment

@@ -21,7 +21,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from manyturn.serving.episodes import MOST_SEED, Episodes
 from manyturn.serving.refusals import Refusal
 from manyturn.serving.wire_state import Moment
-from manyturn.serving.wires.openenv_facts import fact_routes
+from manyturn.serving.wires.openenv_metadata import fact_routes
 from manyturn.serving.wires.requests import answered, checked, json_of
 
 _CODES = {"bad_request": "VALIDATION_ERROR", "full": "CAPACITY_REACHED"}

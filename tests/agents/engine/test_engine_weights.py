@@ -10,7 +10,7 @@ from tiny_engine import key, make_engine, within
 
 from manyturn.agents.engine.engine import EngineError, Reply, Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.play.episode import Ending
 
 pytestmark = pytest.mark.versions

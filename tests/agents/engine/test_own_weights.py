@@ -11,8 +11,8 @@ from tiny_engine import key, make_engine, within
 from manyturn.agents.engine.engine import Reply, Sampling
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
-from manyturn.agents.engine.weights import ModuleWeights
-from manyturn.agents.model.torch_models import without_peft_warning
+from manyturn.agents.engine.weight_source import ModuleWeights
+from manyturn.agents.model.model_internals import without_peft_warning
 
 pytestmark = pytest.mark.versions
 

@@ -9,11 +9,11 @@ from tiny_engine import key, make_engine, within
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused, Reply, Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.episode import Ending
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 pytestmark = pytest.mark.versions
 

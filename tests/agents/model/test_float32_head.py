@@ -12,8 +12,8 @@ from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.model.float32_head import Float32Head, put_float32_head
 from manyturn.agents.model.language_model import LanguageModel, build_tiny, load_pretrained
 from manyturn.agents.model.model_config import MODELS, ModelContext, ModelError
+from manyturn.agents.model.model_internals import allowed_logits, move, output_head, without_peft_warning
 from manyturn.agents.model.models.pretrained import PretrainedModel
-from manyturn.agents.model.torch_models import allowed_logits, move, output_head, without_peft_warning
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.trainers.learn.passes import token_scores
 from manyturn.trainers.learn.passes.forward import read

@@ -7,7 +7,7 @@ import torch
 
 from manyturn.agents.engine.engine import Reply, Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
-from manyturn.agents.model.gguf import converted
+from manyturn.agents.model.gguf_conversion import converted
 from manyturn.agents.model.language_model import LanguageModel, load_pretrained
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.text.contexts.whole import WholeConfig, WholeConversation

@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM
 
-from manyturn.agents.model.gguf import converted
+from manyturn.agents.model.gguf_conversion import converted
 from manyturn.agents.model.language_model import build_tiny, check_supported, load_pretrained, tiny_tokenizer
 from manyturn.agents.model.model_config import ModelError
 from manyturn.envs.contract.options.options import ConfigError
@@ -126,7 +126,7 @@ def test_a_gguf_file_that_is_missing_or_damaged_is_a_model_error(tmp_path, monke
 
 def test_without_the_package_gguf_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setenv("MANYTURN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("manyturn.agents.model.gguf.find_spec", lambda name: None)
+    monkeypatch.setattr("manyturn.agents.model.gguf_conversion.find_spec", lambda name: None)
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     with pytest.raises(ModelError, match=r"pip install 'manyturn\[gguf\]'"):
         converted(tmp_path, "model.gguf")

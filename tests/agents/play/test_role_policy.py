@@ -13,7 +13,7 @@ from manyturn.agents.play.agent import Agent, AgentConfig, Demonstrator
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted import SCRIPTS, Scripted
-from manyturn.agents.play.vocabulary import texts_of
+from manyturn.agents.play.vocabulary_texts import texts_of
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import InlineSeats, open_seats
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from manyturn.agents.records.episode_rows import EPISODES, TURNS, turn_schema
 from manyturn.agents.records.tables import RecordsError, Schema, open_table, write_table
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 
 KINDS = ("text", "int", "float", "flag", "texts", "float32s", "figures")
 SCHEMA = Schema("odds", 7, {kind: kind for kind in KINDS}, frozenset(KINDS))

@@ -14,9 +14,9 @@ from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.records.episode_rows import episode_rows, turn_rows
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.agents.trajectories.files import read_any
-from manyturn.agents.trajectories.folder import write_folder
+from manyturn.agents.trajectories.format_detection import read_any
 from manyturn.agents.trajectories.formats import atif, hub, training_trace
+from manyturn.agents.trajectories.import_folder import write_folder
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, from_plain, to_plain
 from manyturn.envs.contract.tasks.task import Task
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.credit import similarity
 from manyturn.trainers.credit.batch.turn_batch import ids_of
 from manyturn.trainers.credit.groups.situations import anchor_groups
-from manyturn.trainers.play.rollout.rollouts import turn_batch
+from manyturn.trainers.play.rollout.rollout_batch import turn_batch
 
 
 def test_pages_that_repeat_only_after_the_same_actions_are_grouped_by_their_texts_as_the_plain_shop_would_group_them():

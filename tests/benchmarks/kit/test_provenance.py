@@ -125,7 +125,7 @@ def measure(clone: Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_benchmark_refuses_a_tree_that_differs_from_its_commit(clone):
     before = (clone / "benchmarks/results/coverage.json").read_text()
-    for name in ("envs/contract/keys.py", "envs/new.py"):
+    for name in ("envs/contract/random_keys.py", "envs/new.py"):
         spoiled = clone / name
         kept = spoiled.read_bytes() if spoiled.exists() else None
         spoiled.write_bytes((kept or b"") + b"# changed\n")

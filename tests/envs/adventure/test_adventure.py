@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from manyturn.envs.adventure.adventure_env import AdventureEnv
 from manyturn.envs.adventure.cooking import Cooking
 from manyturn.envs.adventure.treasure import Treasure
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import SPLITS, Task
 
 pytestmark = pytest.mark.versions

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from manyturn.envs.benchmarks.miniwob import PLAYABLE, SEEDS, MiniWoB, Variants, file_of, folder
-from manyturn.envs.conformance.check import check
+from manyturn.envs.conformance.check_runner import check
 from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.web.tab import Tab
 

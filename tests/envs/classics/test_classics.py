@@ -11,7 +11,7 @@ from manyturn.envs.classics.countdown import Countdown
 from manyturn.envs.classics.sokoban import Sokoban
 from manyturn.envs.classics.wordle import Wordle
 from manyturn.envs.contract.env.text_env import TextEnv
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import SPLITS, Task
 
 pytestmark = pytest.mark.versions

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.envs.conformance.check import Finding, examined
+from manyturn.envs.conformance.check_runner import Finding, examined
 
 TESTS = Path(__file__).parents[2]
 MISTAKES = TESTS / "envs" / "mistakes.py"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.envs.conformance.check import NAMES, Finding, Report, examined
+from manyturn.envs.conformance.check_runner import NAMES, Finding, Report, examined
 
 PAGE = (Path(__file__).parents[3] / "docs" / "environments.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

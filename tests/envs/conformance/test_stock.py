@@ -7,7 +7,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from manyturn.envs.conformance.check import NAMES, Finding, Report, examined
+from manyturn.envs.conformance.check_runner import NAMES, Finding, Report, examined
 
 pytestmark = pytest.mark.versions
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.envs.conformance.check import NAMES, Finding, Report, examined
+from manyturn.envs.conformance.check_runner import NAMES, Finding, Report, examined
 
 BROKEN = Path(__file__).parents[1] / "broken.py"
 SQLITE = BROKEN.with_name("sqlite_worlds.py")

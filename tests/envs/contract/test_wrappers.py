@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyturn.envs.contract.registration.environments import make
-from manyturn.envs.contract.wrappers import turn_reward
-from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS, TurnReward, WrapperMismatch, plain_wrappers, wrap
+from manyturn.envs.contract.wrappers import reward_wrapper
+from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS, TurnReward, WrapperMismatch, plain_wrappers, wrap
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 pytestmark = pytest.mark.versions
@@ -130,15 +130,15 @@ def test_what_goes_to_a_worker_and_into_a_summary_is_plain_and_complete():
 
 
 def test_the_example_of_the_module_is_a_wrapper(tmp_path):
-    _, example = (turn_reward.__doc__ or "").split("::\n")
+    _, example = (reward_wrapper.__doc__ or "").split("::\n")
     imports = (
         "from typing import Literal\nimport gymnasium\nfrom pydantic import Field\n"
         "from manyturn.envs.contract.options.registry import Named\n"
-        "from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS, TurnReward\n"
+        "from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS, TurnReward\n"
     )
     use = (
         "from manyturn.envs.contract.registration.environments import make\n"
-        "from manyturn.envs.contract.wrappers.turn_reward import wrap\n"
+        "from manyturn.envs.contract.wrappers.reward_wrapper import wrap\n"
         f"env = wrap(make({SOUND!r}), [{{'name': 'early', 'bonus': 0.25}}])\n"
         "env.reset(seed=3, options={'task': 'test/0'})\n"
         "while True:\n"

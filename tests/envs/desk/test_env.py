@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.keys import digest, generator
+from manyturn.envs.conformance.check_runner import check
+from manyturn.envs.contract.random_keys import digest, generator
 from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.env import PARTS, Desk
 from manyturn.envs.desk.task_shapes import LEVELS

@@ -5,8 +5,8 @@ import inspect
 import pytest
 
 from manyturn.envs.desk.customer import nouns
+from manyturn.envs.desk.database import Store
 from manyturn.envs.desk.desks.packs import PACKS
-from manyturn.envs.desk.shared_tables import Store
 from manyturn.envs.desk.task_shapes import LEVELS, REFUSED
 from manyturn.envs.desk.tasks import perform, tables_of, tasks
 from manyturn.envs.tools.calls import CallRequest

@@ -8,7 +8,7 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.registration.catalog import register_all
 from manyturn.envs.household.env import Household
 from manyturn.envs.household.layouts import LEVELS

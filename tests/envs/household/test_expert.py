@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.household.expert import next_command
-from manyturn.envs.household.generate import HouseholdTasks, build
 from manyturn.envs.household.layouts import LEVELS
 from manyturn.envs.household.problem import bits
+from manyturn.envs.household.task_generator import HouseholdTasks, build
 from manyturn.envs.household.text import GRAMMARS
 from manyturn.envs.household.world import Tables, World
 

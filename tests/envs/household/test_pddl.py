@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyturn.envs.household.env import Household
-from manyturn.envs.household.generate import build, find_task
 from manyturn.envs.household.pddl import GameError, load_game, read_expression, read_game, read_problem, write_problem
 from manyturn.envs.household.problem import Problem
+from manyturn.envs.household.task_generator import build, find_task
 from manyturn.envs.household.text import GRAMMARS
 from manyturn.envs.household.world import Tables, World
 

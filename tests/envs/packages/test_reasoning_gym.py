@@ -31,7 +31,7 @@ HOSTILE = (
 QUESTIONS = """
 import sys
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 for name in sys.argv[1].split():
     handle = EnvHandle(f"reasoning-gym:{name}", {"size": 30})
     tasks = handle.tasks("train")[:30]

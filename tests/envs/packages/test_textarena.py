@@ -42,7 +42,7 @@ PLAY = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from test_textarena import played
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 print(digest([played(name, task=f"train/{seed}") for name in sys.argv[2].split() for seed in range(3)]))
 """
 

@@ -3,7 +3,7 @@
 import pytest
 
 import manyturn as mt
-from manyturn.envs.pivot.walk import LEVELS
+from manyturn.envs.pivot.walk_env import LEVELS
 
 WORLDS = ("One", "Sign", "Pair", "Repair", "Delay", "Luck")
 LUCKY = {"Luck"}  # whose chance is drawn inside of the episode

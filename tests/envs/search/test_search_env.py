@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.conformance.check_runner import check
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.search.env import FOUND, SEARCHES, Search
 from manyturn.envs.search.questions import HOPS

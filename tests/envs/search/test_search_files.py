@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from manyturn.envs.conformance.check import check
+from manyturn.envs.conformance.check_runner import check
 from manyturn.envs.search.env import Search
 from manyturn.envs.tools.calls import call_text
 

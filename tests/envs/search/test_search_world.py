@@ -2,8 +2,8 @@
 
 import pytest
 
-from manyturn.envs.contract.keys import digest
-from manyturn.envs.search.passages import passages_of
+from manyturn.envs.contract.random_keys import digest
+from manyturn.envs.search.passage_generator import passages_of
 from manyturn.envs.search.questions import HOPS, questions
 from manyturn.envs.search.world import SHARES, world_of
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.talk.bargain.concession import CURVES, DISCOUNT, Counterpart
 from manyturn.envs.talk.bargain.game import PriceGame, SplitGame

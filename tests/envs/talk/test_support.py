@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.talk.support.confidant import PLIGHTS
 from manyturn.envs.talk.support.env import LEVELS, Support
 from manyturn.envs.talk.support.feelings import CHANGES, Feelings

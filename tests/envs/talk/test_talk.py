@@ -2,8 +2,8 @@
 
 import pytest
 
-from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.conformance.check_runner import check
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.registration.environments import make
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.talk.tutor.env import LEVELS, Tutor
 from manyturn.envs.talk.tutor.pupil import EXPLAINED, EXPLAINED_AFTER_FAILURE, GUESS, SLIP, Pupil, Tracer
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.users.acts import CONFIRM, INFORM, MORE, NOTHING_FOUND, REQUEST, Slot, understand
 from manyturn.envs.users.agenda import AgendaOptions, AgendaUser, Goal

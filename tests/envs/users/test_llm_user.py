@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 from manyturn.envs.tools.toolset import Toolset
-from manyturn.envs.users.endpoint.retrying_client import ModelOptions
+from manyturn.envs.users.endpoint.llm_client import ModelOptions
 from manyturn.envs.users.llm_user import ModelUser
 from manyturn.envs.users.protocol import UserError
 from manyturn.envs.users.tool_use import spoken

@@ -13,7 +13,7 @@ from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.web import browser
 from manyturn.envs.web import chromium as program
 from manyturn.envs.web.browser import BrowserError
-from manyturn.envs.web.reader import Action, PageReader, parse
+from manyturn.envs.web.page_reader import Action, PageReader, parse
 from manyturn.envs.web.snapshot import read
 from manyturn.envs.web.tab import Tab
 

@@ -114,8 +114,8 @@ def bad_input() -> Iterator[str]:
 
 
 def refusals(table: str) -> Iterator[str]:
+    from manyturn.envs.contract.options.option_conflicts import refuse_unfit
     from manyturn.envs.contract.options.options import ConfigError
-    from manyturn.envs.contract.options.refusals import refuse_unfit
 
     combinations = tests("trainers/recipe/test_combinations.py")
     for entries, _, works in getattr(combinations, table):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from needs import absent
 
 from manyturn.agents.trajectories.conversation import of_exchanges
-from manyturn.agents.trajectories.files import read_any
+from manyturn.agents.trajectories.format_detection import read_any
 from manyturn.agents.trajectories.formats import atif, hub, inspect_logs, training_trace
 from manyturn.agents.trajectories.trajectory import canonical, to_plain
 

@@ -13,7 +13,7 @@ from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.records.episode_rows import episode_rows, turn_rows
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.report.page import static_page
 

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from test_credit_properties import METHODS, SITUATION
 
 from manyturn.trainers.credit.advantages.spo import SpoConfig, spo, task_weights
+from manyturn.trainers.credit.batch.backward_recursion import Timeline
 from manyturn.trainers.credit.batch.reply_tokens import token_rewards, whitened
-from manyturn.trainers.credit.batch.timeline import Timeline
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import Credit, CreditConfig, credit
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS

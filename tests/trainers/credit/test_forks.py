@@ -9,8 +9,8 @@ from credit_batches import advantage, batches, quick
 from hypothesis import given
 from learning import DOORS
 
-from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.random_keys import generator
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch

@@ -11,7 +11,7 @@ from short_runs import short_run
 
 import manyturn as mt
 import manyturn.credit as mc
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.credit.stages import REWARDS, StageConfig
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.record.run_folder import read_metrics

@@ -13,7 +13,7 @@ from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.stages import ADVANTAGES
-from manyturn.trainers.play.rollout.rollouts import describe, turn_batch
+from manyturn.trainers.play.rollout.rollout_batch import describe, turn_batch
 
 
 def test_a_reward_that_nobody_can_know_is_neither_zero_nor_an_error(tmp_path):

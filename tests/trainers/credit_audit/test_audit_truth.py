@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import manyturn as mt
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.credit.audit.scores import Scorer
 
 WORLDS = ("One", "Sign", "Pair", "Repair", "Delay", "Luck")

@@ -18,9 +18,9 @@ from hypothesis import given
 from refused_cases import REFUSED, SPA
 from unfit_cases import UNFIT
 
+from manyturn.envs.contract.options.option_conflicts import options_in, refuse_unfit
 from manyturn.envs.contract.options.options import UNFINISHED, ConfigError
 from manyturn.envs.contract.options.overlay import overlay
-from manyturn.envs.contract.options.refusals import options_in, refuse_unfit
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe

@@ -15,7 +15,7 @@ from short_runs import short_run
 from manyturn.trainers.recipe.config import to_toml
 from manyturn.trainers.record.run_folder import read_config, read_metrics
 from manyturn.trainers.record.trackers.episode_sample import turn_table, watched
-from manyturn.trainers.record.trackers.tracker_names import named
+from manyturn.trainers.record.trackers.metric_names import named
 
 pytestmark = pytest.mark.versions
 

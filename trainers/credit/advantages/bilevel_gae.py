@@ -32,8 +32,8 @@ import numpy as np
 from pydantic import Field
 
 from manyturn.trainers.credit.advantages.turn_gae import over_turns
+from manyturn.trainers.credit.batch.backward_recursion import Timeline
 from manyturn.trainers.credit.batch.reply_tokens import places_in_reply, replies, turn_means, whitened
-from manyturn.trainers.credit.batch.timeline import Timeline
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.groups.gae_recursion import ValueConfig, estimate, known_values
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage

@@ -33,8 +33,8 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field
 
+from manyturn.trainers.credit.batch.backward_recursion import Timeline
 from manyturn.trainers.credit.batch.reply_tokens import places_in_episode, replies, token_rewards, turn_means, whitened
-from manyturn.trainers.credit.batch.timeline import Timeline
 from manyturn.trainers.credit.batch.turn_batch import FloatT, TurnBatch
 from manyturn.trainers.credit.groups.gae_recursion import ValueConfig, after_end, estimate, known_values
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage

@@ -27,8 +27,8 @@ high.
 
 from typing import ClassVar, Literal
 
+from manyturn.trainers.credit.batch.backward_recursion import Timeline
 from manyturn.trainers.credit.batch.reply_tokens import places_in_episode, token_rewards, turn_means, whitened
-from manyturn.trainers.credit.batch.timeline import Timeline
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.groups.gae_recursion import ValueConfig, after_end, estimate, known_values
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage

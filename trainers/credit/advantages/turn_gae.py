@@ -32,8 +32,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from manyturn.trainers.credit.batch.backward_recursion import FloatP, Timeline
 from manyturn.trainers.credit.batch.reply_tokens import Replies, replies, token_rewards, whitened
-from manyturn.trainers.credit.batch.timeline import FloatP, Timeline
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.groups.gae_recursion import ValueConfig, after_end, estimate, known_values
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage

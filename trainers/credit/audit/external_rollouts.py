@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manyturn.envs.contract.options.options import ConfigError
-from manyturn.trainers.credit.audit.anchors import AnchorScore, anchor_scores
+from manyturn.trainers.credit.audit.anchor_scores import AnchorScore, anchor_scores
 from manyturn.trainers.credit.audit.correlation import Estimate
 from manyturn.trainers.credit.audit.effects import END, effects_of_task, half_range
 from manyturn.trainers.credit.audit.sample import AuditedTask, AuditSample

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from manyturn.trainers.credit.audit.alignment import FirstActions
 from manyturn.trainers.credit.audit.effects import Effects, joined
+from manyturn.trainers.credit.audit.gradient_alignment import FirstActions
 from manyturn.trainers.credit.batch.turn_batch import IntK, TurnBatch, ids_of
 from manyturn.trainers.credit.rollouts import Rollout, batch_of
 

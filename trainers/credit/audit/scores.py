@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyturn.trainers.credit.audit.alignment import Alignment, Update, alignment, exact_gradient, gradient_reliability
 from manyturn.trainers.credit.audit.correlation import (
     Estimate,
     Sums,
@@ -16,6 +15,13 @@ from manyturn.trainers.credit.audit.correlation import (
     sums_by_task,
 )
 from manyturn.trainers.credit.audit.effects import Effects, reliability
+from manyturn.trainers.credit.audit.gradient_alignment import (
+    Alignment,
+    Update,
+    alignment,
+    exact_gradient,
+    gradient_reliability,
+)
 from manyturn.trainers.credit.audit.sample import OWN, AuditSample
 from manyturn.trainers.credit.audit.sign_agreement import carrying_share, idle_credit, idle_K, sign_agreement
 from manyturn.trainers.credit.batch.turn_batch import FloatK

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 
 FloatK = NDArray[np.float64]
 FloatT = NDArray[np.float64]

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
-from manyturn.trainers.credit.batch.timeline import FloatP, Timeline
+from manyturn.trainers.credit.batch.backward_recursion import FloatP, Timeline
 from manyturn.trainers.credit.batch.turn_batch import FloatK, FloatT, TurnBatch
 from manyturn.trainers.credit.stages import StageConfig
 

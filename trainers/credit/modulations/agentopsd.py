@@ -29,9 +29,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from manyturn.trainers.credit.batch.backward_recursion import Timeline
 from manyturn.trainers.credit.batch.episode_sums import before_K
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
-from manyturn.trainers.credit.batch.timeline import Timeline
 from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
 from manyturn.trainers.credit.groups.group_statistics import counted, group_statistics
 from manyturn.trainers.credit.stages import MODULATIONS, StageConfig

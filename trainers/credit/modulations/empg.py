@@ -26,7 +26,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from manyturn.trainers.credit.batch.timeline import Timeline
+from manyturn.trainers.credit.batch.backward_recursion import Timeline
 from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
 from manyturn.trainers.credit.batch.turn_entropy import turn_entropies
 from manyturn.trainers.credit.stages import MODULATIONS, StageConfig

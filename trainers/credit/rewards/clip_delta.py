@@ -25,8 +25,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
+from manyturn.trainers.credit.batch.backward_recursion import Timeline
 from manyturn.trainers.credit.batch.reward_parts import note_parts, part_K
-from manyturn.trainers.credit.batch.timeline import Timeline
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.stages import REWARDS, StageConfig
 

@@ -14,8 +14,8 @@ from typing import Protocol
 
 import torch
 
-from manyturn.agents.model.torch_models import host_copy
-from manyturn.envs.contract.keys import generator
+from manyturn.agents.model.model_internals import host_copy
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.heads.head_config import HeadConfig
 from manyturn.trainers.learn.passes.optimizer_state import load_optimizer, optimizer_tensors
 

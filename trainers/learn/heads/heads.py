@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import numpy as np
 import torch
 
-from manyturn.trainers.learn.heads.estimate import ProgressEstimate, sums_estimate
 from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.heads.head_fits import GradientFit, JoinedRanks, LeastSquaresFit, fit_of, with_one
+from manyturn.trainers.learn.heads.progress_estimate import ProgressEstimate, sums_estimate
 from manyturn.trainers.learn.passes.forward import Place, Reading, by_row
 from manyturn.trainers.learn.passes.gradient_passes import Measured
 from manyturn.trainers.learn.passes.samples import Rows, Sample, on_replies, padded

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from transformers import PreTrainedModel
 
-from manyturn.agents.model.torch_models import host_copy
+from manyturn.agents.model.model_internals import host_copy
 from manyturn.trainers.learn.heads.head_fits import JoinedRanks, Tensors, layers_on, own_tensors
 from manyturn.trainers.learn.passes.forward import BodyReader, Reading
 from manyturn.trainers.learn.passes.frozen_states import FrozenStates

@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from manyturn.trainers.learn.heads.estimate import ProgressEstimate, states_estimate, sums_estimate
 from manyturn.trainers.learn.heads.head_config import OwnCriticConfig, ProgressHeadConfig
 from manyturn.trainers.learn.heads.heads import Figures, HeadTargets, ValueHead, contributions
 from manyturn.trainers.learn.heads.own_body import OwnBody
+from manyturn.trainers.learn.heads.progress_estimate import ProgressEstimate, states_estimate, sums_estimate
 from manyturn.trainers.learn.passes.forward import Reading
 from manyturn.trainers.learn.passes.gradient_passes import Measured
 from manyturn.trainers.learn.passes.samples import Rows, Sample

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 from transformers import PreTrainedModel
 
-from manyturn.agents.model.torch_models import host_copy
+from manyturn.agents.model.model_internals import host_copy
 from manyturn.trainers.learn.heads.head_fits import Tensors, own_tensors
 from manyturn.trainers.learn.heads.own_body import BodyPasses, OwnBody
 from manyturn.trainers.learn.passes.forward import Reader

@@ -7,7 +7,7 @@ from peft import LoraConfig, get_peft_model
 from transformers.pytorch_utils import Conv1D
 
 from manyturn.agents.model.language_model import LanguageModel
-from manyturn.agents.model.torch_models import layers_of, without_peft_warning
+from manyturn.agents.model.model_internals import layers_of, without_peft_warning
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 

@@ -3,7 +3,7 @@
 import torch
 from transformers import PreTrainedModel
 
-from manyturn.agents.model.torch_models import output_head
+from manyturn.agents.model.model_internals import output_head
 from manyturn.trainers.learn.heads.head_config import (
     HeadConfig,
     ImplicitConfig,

@@ -24,7 +24,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from manyturn.agents.engine.decoding.memory import device_bytes
 from manyturn.agents.engine.device_memory import main_memory, size
-from manyturn.agents.model.torch_models import output_head
+from manyturn.agents.model.model_internals import output_head
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.heads.own_body import OwnBody
 from manyturn.trainers.learn.learner.learner import Learner

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import torch
 from transformers import PreTrainedModel
 
-from manyturn.agents.model.torch_models import layers_of
+from manyturn.agents.model.model_internals import layers_of
 from manyturn.envs.contract.options.options import ConfigError
 
 

@@ -8,7 +8,7 @@ import torch
 from transformers import PreTrainedModel
 
 from manyturn.agents.model.model_config import ModelError
-from manyturn.agents.model.torch_models import output_head
+from manyturn.agents.model.model_internals import output_head
 from manyturn.trainers.learn.passes.compiled_layers import CompiledLayers
 from manyturn.trainers.learn.passes.frozen_states import FrozenStates
 from manyturn.trainers.learn.passes.pass_budget import PassBudget

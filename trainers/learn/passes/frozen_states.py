@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from manyturn.agents.model.torch_models import layers_of
+from manyturn.agents.model.model_internals import layers_of
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.passes.samples import Sample, padded
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from manyturn.agents.model.torch_models import host_copy
+from manyturn.agents.model.model_internals import host_copy
 
 
 def complete(tensor: torch.Tensor) -> torch.Tensor:

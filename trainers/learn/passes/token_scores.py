@@ -6,7 +6,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from manyturn.agents.model.float32_head import Float32Head
-from manyturn.agents.model.torch_models import allowed_logits
+from manyturn.agents.model.model_internals import allowed_logits
 from manyturn.trainers.learn.passes.vocabulary_blocks import AT_ONCE, blockwise_scores
 
 _LOGITS_AT_ONCE = 2**27  # floats; more positions than this allows are computed in pieces and recomputed backwards

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from manyturn.envs.web.loopback import listening
+from manyturn.envs.web.server_socket import listening
 
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store

@@ -17,7 +17,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers import PreTrainedModel
 
 from manyturn.agents.engine.decoding.memory import ran_out
-from manyturn.agents.model.torch_models import layers_of
+from manyturn.agents.model.model_internals import layers_of
 from manyturn.trainers.learn.passes.forward import Reader, Watch
 from manyturn.trainers.learn.passes.gradient_passes import Loss, Passes
 from manyturn.trainers.learn.passes.optimizer_state import complete

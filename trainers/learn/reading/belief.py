@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from manyturn.agents.model.torch_models import output_head
+from manyturn.agents.model.model_internals import output_head
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.text.template import ChatTemplate
 from manyturn.agents.tokens.ledger import Ledger

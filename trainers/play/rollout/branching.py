@@ -43,8 +43,8 @@ from manyturn.agents.engine.engine import EngineError
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.fork import Fork
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.turn_batch import FloatK
 

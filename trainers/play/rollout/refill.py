@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.role_episodes import returns_by_role
+from manyturn.agents.play.role_views import returns_by_role
 from manyturn.envs.contract.env.roles import ONE_ROLE
 from manyturn.trainers.credit.batch.turn_batch import BoolK, IntK, ids_of
 from manyturn.trainers.credit.groups.group_statistics import group_statistics

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options.registry import Registry
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Direction, Task
 
 

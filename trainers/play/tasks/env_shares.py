@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import overload
 
-from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options.registry import Memory
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.mixed_tasks import apportioned, numbers_by_env
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.credit.stages import StageConfig

@@ -18,7 +18,7 @@ from manyturn.envs.contract.options.registry import Named
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.recipe.logger import Logger
 from manyturn.trainers.record.trackers.episode_sample import WatchedEpisode, watched
-from manyturn.trainers.record.trackers.tracker_names import named, place
+from manyturn.trainers.record.trackers.metric_names import named, place
 
 _EVERY = OnlyWith("turns_every", may_wait=True)
 

@@ -12,7 +12,7 @@ from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.summary import measured, summarise_run
 from manyturn.trainers.run.setup.run import Run
-from manyturn.trainers.run.setup.splits import panels_of
+from manyturn.trainers.run.setup.task_check import panels_of
 
 
 async def held_out(

@@ -82,7 +82,9 @@ async def train(
             stack.callback(output.loggers.close)
             run = await stopping.run(stack.enter_async_context(open_run(start.config, output.tell, ranks)))
             if run.config.placement.ranks > 1:
-                from manyturn.trainers.run.setup.ray_ranks import ending_with_ranks  # which only Ray's extra can import
+                from manyturn.trainers.run.setup.rank_failure import (
+                    ending_with_ranks,  # which only Ray's extra can import
+                )
 
                 await stack.enter_async_context(ending_with_ranks(run.seats))
             output.config = run.config

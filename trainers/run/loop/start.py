@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from manyturn.agents.records.task_words import failure_remarks
+from manyturn.agents.records.task_id_files import failure_remarks
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.trainers.recipe.config import RunConfig, located
 from manyturn.trainers.record.checkpoint import CheckpointError, newest_checkpoint, read_state

@@ -12,17 +12,17 @@ import torch
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine_config import EngineContext
-from manyturn.agents.play.advised_prompts import Advised
 from manyturn.agents.play.agent import Agent, Demonstrator
 from manyturn.agents.play.concurrent_episodes import Patience
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.error_limit import Breaker
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted import SCRIPTS, Scripted
-from manyturn.agents.play.vocabulary import texts_of
-from manyturn.envs.contract.keys import generator
+from manyturn.agents.play.teacher_prompts import Advised
+from manyturn.agents.play.vocabulary_texts import texts_of
+from manyturn.envs.contract.options.option_conflicts import refuse_unfit
 from manyturn.envs.contract.options.options import ConfigError
-from manyturn.envs.contract.options.refusals import refuse_unfit
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.mixed_tasks import MixedTasks, apportioned, numbers_by_env
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.contract.tasks.task_choice import chosen_tasks
@@ -33,14 +33,14 @@ from manyturn.trainers.learn.learner.learner_config import OFFLOADS_NOTHING
 from manyturn.trainers.learn.learner.pass_memory import check_fits
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.rendezvous import Meeting
-from manyturn.trainers.play.rollout.rollouts import describe
+from manyturn.trainers.play.rollout.rollout_batch import describe
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import ONE_POLICY
 from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.run.setup.mixture import check_mixture, members_of
 from manyturn.trainers.run.setup.placement import engine_of, seats_of
 from manyturn.trainers.run.setup.policy_model import choose_device, policy_model
-from manyturn.trainers.run.setup.splits import check_tasks, panels_of
+from manyturn.trainers.run.setup.task_check import check_tasks, panels_of
 from manyturn.trainers.run.setup.trainee import Trainee
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.engine.engine import Engine, Sampling
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.play.agent import Agent
 from manyturn.envs.contract.options.registry import Memory

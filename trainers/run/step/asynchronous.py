@@ -21,9 +21,9 @@ from manyturn.agents.play.episode import Episode, most_open, play
 from manyturn.agents.play.error_limit import TooManyErrors, complaint
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.trainers.play.order.lengths import counted, mean_length
+from manyturn.trainers.play.order.length_estimate import counted, mean_length
 from manyturn.trainers.play.order.schedule import EpisodePlace, GroupPlace, Past, Schedule, ScheduleSize
-from manyturn.trainers.play.rollout.rollouts import plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.play.rollout.spread_filter import filtered
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.record.run_folder import RunFolder

@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from manyturn.agents.play.episode import Episode
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.credit.pipeline import credit
 from manyturn.trainers.learn.heads.head_config import PretrainingConfig, ProgressHeadConfig
 from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.play.rollout.branching import drawn_tokens
-from manyturn.trainers.play.rollout.rollouts import plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State

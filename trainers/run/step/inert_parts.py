@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS
+from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS
 from manyturn.trainers.credit.advantages.grpo import GrpoConfig
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import ROUNDING, credit

@@ -12,8 +12,8 @@ from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.play.rollout.branching import Starts, drawn_tokens, repeats
-from manyturn.trainers.play.rollout.feedback import findings
-from manyturn.trainers.play.rollout.rollouts import is_learnable
+from manyturn.trainers.play.rollout.curriculum_feedback import findings
+from manyturn.trainers.play.rollout.rollout_batch import is_learnable
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.setup.run import Run

@@ -11,7 +11,7 @@ import numpy as np
 
 from manyturn.agents.play.episode import Episode
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
-from manyturn.trainers.play.rollout.rollouts import is_learnable
+from manyturn.trainers.play.rollout.rollout_batch import is_learnable
 from manyturn.trainers.run.step.policy_update import PolicyUpdate
 
 SILENT_STEPS = 3  # in a row, from which the run says so

@@ -8,7 +8,7 @@ import numpy as np
 
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.fork import Fork
-from manyturn.agents.play.role_episodes import RoleView, role_views
+from manyturn.agents.play.role_views import RoleView, role_views
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.env.roles import own_parts
 from manyturn.envs.contract.options.registry import Memory
@@ -24,7 +24,7 @@ from manyturn.trainers.learn.learner.rate_schedule import rate_share
 from manyturn.trainers.learn.passes.forward import Place
 from manyturn.trainers.learn.passes.samples import samples_of
 from manyturn.trainers.play.rollout.branching import Starts
-from manyturn.trainers.play.rollout.rollouts import is_learnable, turn_batch
+from manyturn.trainers.play.rollout.rollout_batch import is_learnable, turn_batch
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.setup.trainee import Trainee
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.play.rollout.refill import Refill
-from manyturn.trainers.play.rollout.rollouts import plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.play.rollout.spread_filter import filtered
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.record.run_folder import RunFolder

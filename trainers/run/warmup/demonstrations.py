@@ -12,15 +12,15 @@ import numpy as np
 
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Ending, Episode
-from manyturn.agents.play.role_episodes import role_views
+from manyturn.agents.play.role_views import role_views
 from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import ON_PURPOSE
-from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.learn.passes.samples import Sample, samples_of
-from manyturn.trainers.play.rollout.rollouts import reply_lengths, unscorable
+from manyturn.trainers.play.rollout.rollout_batch import reply_lengths, unscorable
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.warmup.trajectories import written
 

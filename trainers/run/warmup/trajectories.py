@@ -17,15 +17,15 @@ from manyturn.agents.records.tables import RecordsError, Row, table_in
 from manyturn.agents.text.reply_format import ReplyFormat
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.agents.trajectories.files import read_any
+from manyturn.agents.trajectories.format_detection import read_any
 from manyturn.agents.trajectories.source import IMPORTED, of_tables
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
-from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.trainers.run.setup.run import Run
-from manyturn.trainers.run.setup.splits import panels_of
+from manyturn.trainers.run.setup.task_check import panels_of
 
 
 class Written(NamedTuple):

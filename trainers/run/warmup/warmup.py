@@ -14,10 +14,10 @@ import numpy as np
 
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.learn.passes.samples import Sample
-from manyturn.trainers.play.rollout.rollouts import plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.run.setup.run import Run

@@ -13,14 +13,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from manyturn.agents.engine.vllm.access import check_reach, token
+from manyturn.agents.engine.vllm.authentication import check_reach, token
 from manyturn.agents.engine.vllm.process import room_for, settle
 from manyturn.agents.engine.vllm.reply_request import PROCESSOR
 from manyturn.agents.engine.vllm.versions import installed
 from manyturn.agents.engine.vllm.worker import EXTENSION
 from manyturn.envs.contract.options.options import ConfigError
 
-_GUARD = "manyturn.agents.engine.vllm.access.TokenGuard"
+_GUARD = "manyturn.agents.engine.vllm.authentication.TokenGuard"
 _ORDERS = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused
-from manyturn.agents.engine.vllm.access import VARIABLE, token
+from manyturn.agents.engine.vllm.authentication import VARIABLE, token
 from manyturn.agents.engine.vllm.reply_request import Drawn, DrawRequest
 from manyturn.agents.engine.vllm.versions import SERIES, fits
 

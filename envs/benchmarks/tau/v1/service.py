@@ -10,7 +10,7 @@ from manyturn.envs.benchmarks.tau.desk import Desk
 from manyturn.envs.benchmarks.tau.files import CLONE, DataError, Files, returned_literal, shared
 from manyturn.envs.benchmarks.tau.service import Deeds, Service, all_said
 from manyturn.envs.benchmarks.tau.v1 import airline, retail
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tools.tool import ToolError
 

@@ -16,7 +16,7 @@ from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tools.calls import is_call
 from manyturn.envs.tools.toolset import Answered
-from manyturn.envs.users.endpoint.retrying_client import ModelOptions
+from manyturn.envs.users.endpoint.llm_client import ModelOptions
 from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 from manyturn.envs.users.user_env import Maker
 

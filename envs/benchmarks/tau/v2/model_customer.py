@@ -10,7 +10,7 @@ from typing import Any
 
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tools.tool import Schema
-from manyturn.envs.users.endpoint.retrying_client import ModelOptions
+from manyturn.envs.users.endpoint.llm_client import ModelOptions
 from manyturn.envs.users.llm_user import GREETING, ModelUser
 
 MARKS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")

@@ -11,7 +11,7 @@ from typing import Any
 from manyturn.envs.benchmarks.tau.desk import Desk
 from manyturn.envs.benchmarks.tau.files import Files, shared
 from manyturn.envs.benchmarks.tau.service import AgentCall, Deeds, Service, all_said
-from manyturn.envs.benchmarks.tau.v2 import airline, bases, retail
+from manyturn.envs.benchmarks.tau.v2 import airline, databases, retail
 from manyturn.envs.benchmarks.tau.v2.telecom import agent_tools, phone
 from manyturn.envs.benchmarks.tau.v2.telecom.desk import TelecomDesk
 from manyturn.envs.contract.tasks.task import Task
@@ -39,7 +39,7 @@ COUNTS = {
 def load(folder: str | Path | None, domain: str, pinned: bool = True) -> Service:
     """A domain of a folder. Raises DataError."""
     files = Files(folder, "v2", domain, pinned)
-    tasks, base = _tasks(files), bases.BASES[domain](files)
+    tasks, base = _tasks(files), databases.BASES[domain](files)
     kind, names = AGENT_TOOLS[domain]
     functions = [getattr(kind, name) for name in names]
     schemas = tuple(tool_of(function).schema for function in functions)
@@ -53,7 +53,7 @@ def load(folder: str | Path | None, domain: str, pinned: bool = True) -> Service
             writes=kind.WRITES,
             guidelines=_guidelines(files, "simulation_guidelines.md"),
         )
-    phone_base = bases.phone(files)
+    phone_base = databases.phone(files)
     return Service(
         tasks=tasks,
         policy=_telecom_policy(files, "main_policy.md"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from manyturn.envs.contract.python_syntax import parse
 from manyturn.envs.software.source.problem import Problem
-from manyturn.envs.software.tasks.importers.checkout import (
+from manyturn.envs.software.tasks.importers.local_checkout import (
     DataError,
     json_object,
     plain_name,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from manyturn.envs.contract.python_syntax import parse
-from manyturn.envs.software.tasks.importers.checkout import DataError
+from manyturn.envs.software.tasks.importers.local_checkout import DataError
 
 
 def names_of_tests(text: str, where: object, parameters: Sequence[Sequence[Any]] | None = None) -> list[str]:

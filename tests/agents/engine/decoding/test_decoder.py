@@ -13,15 +13,15 @@ from transformers import (
 )
 
 from manyturn.agents.engine.decoding import decoder as decoding
-from manyturn.agents.engine.decoding.caches import Caches
 from manyturn.agents.engine.decoding.decoder import Decoder
 from manyturn.agents.engine.decoding.memory import cache_shape
 from manyturn.agents.engine.decoding.page_pool import PagePool
+from manyturn.agents.engine.decoding.prefix_cache import Caches
 from manyturn.agents.engine.decoding.row import Row
 from manyturn.agents.engine.decoding.sampling import sample
 from manyturn.agents.engine.engine import EngineError
-from manyturn.agents.model.torch_models import without_peft_warning
-from manyturn.envs.contract.keys import generator
+from manyturn.agents.model.model_internals import without_peft_warning
+from manyturn.envs.contract.random_keys import generator
 
 pytestmark = pytest.mark.versions
 

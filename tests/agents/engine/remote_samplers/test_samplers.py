@@ -25,7 +25,7 @@ from manyturn.agents.engine.remote_samplers.engine_description import descriptio
 from manyturn.agents.engine.remote_samplers.messages import LANGUAGE, PATH, draw_to_wire, error_from_wire
 from manyturn.agents.engine.remote_samplers.remote_engine import RemoteEngine, Samplers
 from manyturn.agents.engine.remote_samplers.weight_channel import Packed
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.handle.messages import encode

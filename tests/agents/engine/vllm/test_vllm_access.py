@@ -17,7 +17,7 @@ from vllm_servers import TOKEN, free_port
 
 from manyturn.agents.engine.engine import EngineError, Sampling
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
-from manyturn.agents.engine.vllm.access import VARIABLE, TokenGuard
+from manyturn.agents.engine.vllm.authentication import VARIABLE, TokenGuard
 from manyturn.agents.engine.vllm.options import VllmServerConfig
 from manyturn.agents.engine.vllm.server.client import Server
 from manyturn.agents.model.language_model import build_tiny

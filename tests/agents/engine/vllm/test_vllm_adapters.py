@@ -11,7 +11,7 @@ from tiny_for_vllm import LONG, ask, gap, tiny_for_vllm
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.vllm.engine import VllmEngine
 from manyturn.agents.engine.vllm.options import VllmConfig
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.usefixtures("vllm_package")]

@@ -13,7 +13,7 @@ from manyturn.agents.engine.engine import EngineError, Reply, Sampling
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.vllm.engine import VllmEngine
 from manyturn.agents.engine.vllm.options import VllmConfig
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather

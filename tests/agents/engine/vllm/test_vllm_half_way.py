@@ -13,7 +13,7 @@ from manyturn.agents.engine.engine import EngineError
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.vllm.engine import VllmEngine
 from manyturn.agents.engine.vllm.options import VllmConfig
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.usefixtures("vllm_package")]
 

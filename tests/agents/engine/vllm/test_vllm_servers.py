@@ -18,10 +18,10 @@ from vllm_servers import TOKEN, Served
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused, Reply, Sampling
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
-from manyturn.agents.engine.vllm.access import VARIABLE
+from manyturn.agents.engine.vllm.authentication import VARIABLE
 from manyturn.agents.engine.vllm.options import VllmServerConfig
 from manyturn.agents.engine.vllm.server.engine import VllmServerEngine
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from manyturn.agents.engine.engine import Engine, Reply, Sampling
-from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.text.choices import Choices, ReplyChoices
 from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig

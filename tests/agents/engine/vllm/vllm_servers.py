@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from manyturn.agents.engine.vllm.access import VARIABLE
+from manyturn.agents.engine.vllm.authentication import VARIABLE
 
 TOKEN = "a-token-for-the-tests-of-servers"
 _PATIENCE = 1800.0  # seconds until a server is up on a machine that is busy with something else

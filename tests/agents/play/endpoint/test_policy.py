@@ -19,11 +19,11 @@ from manyturn.agents.play.endpoint.completion import Completion
 from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
 from manyturn.agents.play.endpoint.policy import EndpointRequest, OpenAIPolicy
 from manyturn.agents.play.endpoint.retries import EndpointError
-from manyturn.agents.play.endpoint.tokens import TokenCount
+from manyturn.agents.play.endpoint.token_counts import TokenCount
 from manyturn.agents.play.episode import ContextFull, Ending, Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.usage import Usage
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import open_seats
 

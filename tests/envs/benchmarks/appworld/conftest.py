@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from needs import absent
 
-from manyturn.envs.benchmarks.appworld.confine import CannotConfine, require
+from manyturn.envs.benchmarks.appworld.confinement import CannotConfine, require
 
 SHIMS = {
     "__init__.py": "",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from manyturn.envs.benchmarks.appworld import env as module
 from manyturn.envs.benchmarks.appworld.env import LONGEST_CODE, LONGEST_OUTPUT, AppWorld, code_of
 from manyturn.envs.benchmarks.appworld.launcher import shared
-from manyturn.envs.benchmarks.appworld.server import AppWorldError
+from manyturn.envs.benchmarks.appworld.server_client import AppWorldError
 from manyturn.envs.benchmarks.appworld.world import address_of
 from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
@@ -242,7 +242,7 @@ def test_only_servers_of_this_machine_are_spoken_to(root, url):
 
 
 def test_where_code_cannot_be_confined_it_is_not_run(root, python, monkeypatch):
-    monkeypatch.setattr("manyturn.envs.benchmarks.appworld.confine.platform.machine", lambda: "riscv64")
+    monkeypatch.setattr("manyturn.envs.benchmarks.appworld.confinement.platform.machine", lambda: "riscv64")
     with pytest.raises(NeedsSetup, match=r"riscv64.*container.*confine=False"):
         AppWorld(root=str(root), python=python)
     assert AppWorld(root=str(root), python=python, confine=False)

@@ -15,7 +15,7 @@ import pytest
 
 from manyturn.envs.benchmarks.appworld import launcher as module
 from manyturn.envs.benchmarks.appworld.launcher import Launcher, shared
-from manyturn.envs.benchmarks.appworld.server import AgentBroke, AppWorldError, Grade
+from manyturn.envs.benchmarks.appworld.server_client import AgentBroke, AppWorldError, Grade
 from manyturn.envs.benchmarks.appworld.world import ForkedWorld
 
 pytestmark = pytest.mark.usefixtures("confinable")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from manyturn.envs.benchmarks.bfcl import wheel
+from manyturn.envs.benchmarks.bfcl import package_data
 from manyturn.envs.benchmarks.bfcl.env import BFCL, MOST_STEPS
-from manyturn.envs.benchmarks.bfcl.wheel import INSTALL, KINDS, BfclMissing
+from manyturn.envs.benchmarks.bfcl.package_data import INSTALL, KINDS, BfclMissing
 from manyturn.envs.benchmarks.bfcl.world import gold_call
 from manyturn.envs.tools.calls import call_text
 
@@ -138,7 +138,7 @@ def test_an_episode_continues_from_a_snapshot_elsewhere(bfcl) -> None:
 
 def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    wheel.entries.cache_clear()
+    package_data.entries.cache_clear()
     with pytest.raises(BfclMissing, match="pip install --no-deps bfcl-eval"):
         BFCL()
     with pytest.raises(ValueError, match="choose base"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.random_keys import digest
 
 DIMENSIONS = {
     "believability": 8,

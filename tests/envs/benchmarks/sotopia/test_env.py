@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from manyturn.envs.benchmarks.sotopia.env import Sotopia
-from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.conformance.check_runner import check
+from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 

@@ -11,8 +11,8 @@ from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import SandboxLimits, Snapshot
-from manyturn.envs.benchmarks.swebench.challenged import Judged, judged
-from manyturn.envs.benchmarks.swebench.prepare import prepare
+from manyturn.envs.benchmarks.swebench.differential_check import Judged, judged
+from manyturn.envs.benchmarks.swebench.image_preparation import prepare
 from manyturn.envs.benchmarks.swebench.rows import Row, row_of
 
 TOPS, RESULTS = all_of_them(), results_of_them()

@@ -7,10 +7,10 @@ from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import SandboxLimits, Snapshot
-from manyturn.envs.benchmarks.swebench.evaluation import evaluate
-from manyturn.envs.benchmarks.swebench.grader import Resolved
+from manyturn.envs.benchmarks.swebench.harness_run import evaluate
+from manyturn.envs.benchmarks.swebench.image_preparation import prepare
+from manyturn.envs.benchmarks.swebench.log_grader import Resolved
 from manyturn.envs.benchmarks.swebench.patches import NoPatch, take_patch, unpack
-from manyturn.envs.benchmarks.swebench.prepare import prepare
 from manyturn.envs.benchmarks.swebench.rows import row_of
 
 MEND = "sed -i 's/result = number/result += number/' sums.py"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from manyturn.envs.benchmarks.userrl.files import DataError
 from manyturn.envs.benchmarks.userrl.function import Function
-from manyturn.envs.benchmarks.userrl.rules import Rule
-from manyturn.envs.conformance.check import check
+from manyturn.envs.benchmarks.userrl.number_rules import Rule
+from manyturn.envs.conformance.check_runner import check
 
 NAME = f"{inspect.getfile(Function)}:Function"
 

@@ -13,7 +13,7 @@ from manyturn.envs.benchmarks.userrl.intention import Intention
 from manyturn.envs.benchmarks.userrl.persuade import STANCES, Persuade
 from manyturn.envs.benchmarks.userrl.telepathy import Telepathy
 from manyturn.envs.benchmarks.userrl.turtle import Turtle
-from manyturn.envs.conformance.check import check
+from manyturn.envs.conformance.check_runner import check
 from manyturn.envs.contract.registration.environments import NeedsSetup
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 

@@ -11,7 +11,7 @@ from manyturn.envs.shop.browser.page_html import CHOICE, POLICY, Document, docum
 from manyturn.envs.shop.catalogue.catalogue import Product
 from manyturn.envs.shop.pages.pages import DETAILS, Detail, Home, Item, Receipt, Results
 from manyturn.envs.shop.pages.session import Session
-from manyturn.envs.shop.webshop.official import load
+from manyturn.envs.shop.webshop.official_shop import load
 
 TAGS = frozenset("html head meta title style body main p form input button ul li div span h1 fieldset legend a".split())
 ATTRIBUTES = frozenset(

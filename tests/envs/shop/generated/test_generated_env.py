@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.conformance.check_runner import check
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.shop.generated.env import Shop
-from manyturn.envs.shop.generated.errands import LEVELS
+from manyturn.envs.shop.generated.goal_generator import LEVELS
 from manyturn.envs.shop.generated.shaping import PARTS
 
 ID = "manyturn/Shop-v0"

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.shop.catalogue.catalogue import Product
 from manyturn.envs.shop.catalogue.goals import Goal
-from manyturn.envs.shop.generated import errands
-from manyturn.envs.shop.generated.assortment import Assortment
+from manyturn.envs.shop.generated import goal_generator
 from manyturn.envs.shop.generated.env import Shop
-from manyturn.envs.shop.generated.errands import LEVELS, SIZES, NoGoals, goal_of, tasks
-from manyturn.envs.shop.generated.goods import goods
+from manyturn.envs.shop.generated.goal_generator import LEVELS, SIZES, NoGoals, goal_of, tasks
 from manyturn.envs.shop.generated.instruction_templates import UNSEEN
+from manyturn.envs.shop.generated.product_generator import goods
 from manyturn.envs.shop.generated.product_kinds import title_name, type_label
+from manyturn.envs.shop.generated.shop_config import Assortment
 from manyturn.envs.shop.reward.reward import Judge, Score
 
 SEED, SIZE = 0, 1000
@@ -125,7 +125,7 @@ def test_every_task_of_a_recipe_can_be_played(split: str) -> None:
 
 
 def test_catalogues_without_goals_name_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errands, "_ATTEMPTS", 1000)
+    monkeypatch.setattr(goal_generator, "_ATTEMPTS", 1000)
 
     def shops(first: int, count: int) -> Sequence[Task]:
         return tasks("test_unseen", "tiny", Assortment(75, 2, first, count))
@@ -133,7 +133,7 @@ def test_catalogues_without_goals_name_the_mend(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(NoGoals, match=r"'tiny' for split 'test_unseen' in catalogue 10 of 75 .*: take another"):
         shops(10, 1)[0]
     assert shops(9, 2)[1].params["catalogue"] == 9
-    monkeypatch.setattr(errands, "_ATTEMPTS", 0)
+    monkeypatch.setattr(goal_generator, "_ATTEMPTS", 0)
     with pytest.raises(NoGoals, match="in catalogues 9 to 10 of"):
         shops(9, 2)[3]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.keys import digest
-from manyturn.envs.shop.generated.goods import FAMILY, SHARES, Goods, goods
+from manyturn.envs.contract.random_keys import digest
+from manyturn.envs.shop.generated.product_generator import FAMILY, SHARES, Goods, goods
 from manyturn.envs.shop.generated.product_kinds import KINDS
 from manyturn.envs.shop.reward.reward import attributes_met
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from manyturn.envs.shop.pages.page_text import pieces, plain, rich
 from manyturn.envs.shop.pages.pages import Item, Results
 from manyturn.envs.shop.pages.session import Session, parse
-from manyturn.envs.shop.webshop.official import load
+from manyturn.envs.shop.webshop.official_shop import load
 
 ORIGINAL = re.compile(r"(.+)\[(.+)\]")
 LAMP = "click[b000000000]"

@@ -9,12 +9,12 @@ from needs_files import NO_GOLDEN
 
 from manyturn.envs.shop.catalogue.catalogue import Product
 from manyturn.envs.shop.catalogue.goals import Goal
-from manyturn.envs.shop.env import WebShop
 from manyturn.envs.shop.pages.page_text import MODES
 from manyturn.envs.shop.pages.session import Session
 from manyturn.envs.shop.reward.nouns import plain_nouns
 from manyturn.envs.shop.reward.reward import Judge
-from manyturn.envs.shop.webshop.official import OfficialShop, load
+from manyturn.envs.shop.webshop.official_shop import OfficialShop, load
+from manyturn.envs.shop.webshop_env import WebShop
 
 SEED = 7  # of the recorded runs
 FACTORS = (0.0, 0.1, 0.5, 1.0)

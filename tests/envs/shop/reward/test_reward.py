@@ -11,7 +11,7 @@ from manyturn.envs.shop.catalogue.goals import Goal
 from manyturn.envs.shop.reward.fuzzy_match import _longest_common_subsequence, same, token_set_ratio
 from manyturn.envs.shop.reward.nouns import plain_nouns
 from manyturn.envs.shop.reward.reward import Judge, Score
-from manyturn.envs.shop.webshop.official import load
+from manyturn.envs.shop.webshop.official_shop import load
 
 TEXT = st.text("ab x-é★", max_size=14)
 

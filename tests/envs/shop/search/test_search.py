@@ -12,7 +12,7 @@ from manyturn.envs.shop.catalogue.catalogue import FOUND, Catalogue
 from manyturn.envs.shop.search.analyzer import terms, words
 from manyturn.envs.shop.search.bm25_index import Index, kept_length
 from manyturn.envs.shop.search.porter_stemmer import stem
-from manyturn.envs.shop.webshop.official import load
+from manyturn.envs.shop.webshop.official_shop import load
 
 VOCABULARY = "lamp lamps red soft boots rainy rain table easily the 7.5 men's x-large ★"
 WORDS = st.sampled_from(VOCABULARY.split())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.software.grading.fault_reach import Seen, _proof
-from manyturn.envs.software.grading.identifying_literals import Clue, clues
+from manyturn.envs.software.grading.literal_clues import Clue, clues
 
 CLUES: list[Clue] = [("at", 0, "7"), ("at", 1, "8"), ("often", 1, "7"), ("list", 0, "3")]
 ALL = frozenset(CLUES)

@@ -8,7 +8,7 @@ from forgeries import all_of_them, forging_first, results_of_them
 from small import CORE, MENDED, Small, episode, small
 
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.software.env import Software
 from manyturn.envs.software.grading.grader import RESOLVED, TAMPERED, UNRESOLVED, Grade, carried, grade
 from manyturn.envs.software.source.problem import Problem

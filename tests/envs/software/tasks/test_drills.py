@@ -1,7 +1,7 @@
 """Drills are many, distinct, and short to mend."""
 
 from manyturn.envs.software.tasks.drills import FUNCTIONS, Drills
-from manyturn.envs.software.workspace.command_lines import line_of
+from manyturn.envs.software.workspace.call_shorthand import line_of
 from manyturn.envs.software.workspace.expert import next_edit
 
 

@@ -7,10 +7,10 @@ import sys
 import pytest
 import small_checkouts as small
 
-from manyturn.envs.software.tasks.importers import DataError, OtherRelease, measured, problems
+from manyturn.envs.software.tasks.importers import DataError, OtherRelease, known_outcomes, problems
 from manyturn.envs.software.tasks.importers.testnames import names_of_tests as names_in
 
-pytestmark = pytest.mark.filterwarnings("ignore::manyturn.envs.software.tasks.importers.checkout.OtherRelease")
+pytestmark = pytest.mark.filterwarnings("ignore::manyturn.envs.software.tasks.importers.local_checkout.OtherRelease")
 
 
 def test_humanevalfix_becomes_a_faulty_file_and_a_hidden_test(tmp_path):
@@ -72,17 +72,17 @@ def test_another_release_is_a_warning_in_one_line(tmp_path):
 
 
 def test_tests_that_pass_before_the_mend_are_kept_apart_and_skipped_ones_left_out():
-    table = {"a": measured.Measured(4, (1, 2), (3,))}
-    assert measured.divided(table, "a", ["w", "x", "y", "z"]) == (("w",), ("x", "y"))
-    assert measured.divided(table, "a", ["w", "x"]) is None
-    assert measured.divided(table, "b", ["w", "x"]) == (("w", "x"), ())
-    for known in (*measured.QUIXBUGS.values(), *measured.EXERCISM.values()):
+    table = {"a": known_outcomes.Measured(4, (1, 2), (3,))}
+    assert known_outcomes.divided(table, "a", ["w", "x", "y", "z"]) == (("w",), ("x", "y"))
+    assert known_outcomes.divided(table, "a", ["w", "x"]) is None
+    assert known_outcomes.divided(table, "b", ["w", "x"]) == (("w", "x"), ())
+    for known in (*known_outcomes.QUIXBUGS.values(), *known_outcomes.EXERCISM.values()):
         places = [*known.passes, *known.skips]
         assert sorted(set(places)) == sorted(places) and all(0 <= place < known.tests for place in places)
 
 
 def test_an_exercise_that_passes_already_is_no_problem(tmp_path, monkeypatch):
-    monkeypatch.setitem(measured.EXERCISM, "half", measured.Measured(2, (0, 1)))
+    monkeypatch.setitem(known_outcomes.EXERCISM, "half", known_outcomes.Measured(2, (0, 1)))
     with pytest.raises(DataError, match="no exercises"):
         problems(f"exercism:{small.checkout(tmp_path, small.EXERCISM)}")
 

@@ -9,7 +9,6 @@ from small import small
 
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.envs.software.reward_levels import STEPS, Steps
-from manyturn.envs.software.source.display import bounded, harmless, numbered
 from manyturn.envs.software.source.file_tree import (
     changes_between,
     difference,
@@ -18,8 +17,9 @@ from manyturn.envs.software.source.file_tree import (
     tree_of,
     with_changes,
 )
+from manyturn.envs.software.source.text_sanitizer import bounded, harmless, numbered
 from manyturn.envs.software.workspace.attempt import schemas
-from manyturn.envs.software.workspace.command_lines import call_of, line_of
+from manyturn.envs.software.workspace.call_shorthand import call_of, line_of
 from manyturn.envs.software.workspace.expert import next_edit
 from manyturn.envs.software.workspace.tools import Tools
 from manyturn.envs.tools.calls import BadCall, call_text

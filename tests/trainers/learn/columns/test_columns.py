@@ -24,7 +24,7 @@ from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
 from manyturn.trainers.learn.passes.samples import samples_of
-from manyturn.trainers.play.rollout.rollouts import turn_batch
+from manyturn.trainers.play.rollout.rollout_batch import turn_batch
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint, read_state
 from manyturn.trainers.record.metrics import METRICS, define

@@ -14,7 +14,7 @@ from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
 from manyturn.trainers.learn.passes.samples import samples_of
-from manyturn.trainers.play.rollout.rollouts import turn_batch
+from manyturn.trainers.play.rollout.rollout_batch import turn_batch
 from manyturn.trainers.record.run_folder import read_metrics
 
 CONTEXTS = {"whole": {}, "window": {"context": {"name": "window", "turns": 1}}, "choices": {"only_admissible": True}}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.heads.head_fits import GradientFit, LeastSquaresFit, fit_of, with_one
 from manyturn.trainers.learn.heads.heads import ProgressHead

@@ -12,7 +12,7 @@ import torch
 from manyturn.agents.model import language_model
 from manyturn.agents.model.language_model import ModelError, build_tiny, load_pretrained
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.play.vocabulary import texts_of
+from manyturn.agents.play.vocabulary_texts import texts_of
 from manyturn.agents.text.template import TemplateError
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.trainers.recipe.config import parse_config

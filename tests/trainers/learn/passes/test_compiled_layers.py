@@ -12,7 +12,7 @@ from learner_steps import learn
 from torch._dynamo.utils import counters
 
 from manyturn.agents.model.language_model import build_tiny
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES

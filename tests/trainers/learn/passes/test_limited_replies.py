@@ -16,7 +16,7 @@ from manyturn.agents.play.agent import Agent, AgentConfig, Demonstrator
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.scripted import Scripted
-from manyturn.agents.play.vocabulary import texts_of
+from manyturn.agents.play.vocabulary_texts import texts_of
 from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain
 from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.agents.tokens.episode_key import EpisodeKey

@@ -15,7 +15,7 @@ from manyturn.agents.records.episode_rows import read_turns
 from manyturn.agents.records.plain_episode import episode_to_plain
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.play.rollout.branching import (
     Branching,
@@ -25,7 +25,7 @@ from manyturn.trainers.play.rollout.branching import (
     start_entropy,
     starts,
 )
-from manyturn.trainers.play.rollout.rollouts import plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.record.run_folder import RunFolder, read_metrics
 from manyturn.trainers.run.setup.run import open_run
 from manyturn.trainers.run.step import step_episodes

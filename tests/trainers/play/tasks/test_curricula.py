@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.play.rollout.feedback import findings
+from manyturn.trainers.play.rollout.curriculum_feedback import findings
 from manyturn.trainers.play.rollout.horizon import Horizon, turn_limit
 from manyturn.trainers.play.rollout.refill import Refill
-from manyturn.trainers.play.rollout.rollouts import learnable, turn_batch
+from manyturn.trainers.play.rollout.rollout_batch import learnable, turn_batch
 from manyturn.trainers.play.tasks import task_memory
 from manyturn.trainers.play.tasks.curricula.band import BandConfig
 from manyturn.trainers.play.tasks.curricula.mopps import MoppsConfig

@@ -12,7 +12,7 @@ from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.recipes import load_recipe
 from manyturn.trainers.credit.groups.situations import anchor_groups
-from manyturn.trainers.play.rollout.rollouts import plan_groups, turn_batch
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups, turn_batch
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.run.loop.loop import train
 

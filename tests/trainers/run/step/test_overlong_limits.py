@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from short_runs import short_run
 
+from manyturn.envs.contract.options.option_conflicts import refuse_unfit
 from manyturn.envs.contract.options.options import ConfigError
-from manyturn.envs.contract.options.refusals import refuse_unfit
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.trainers.credit.batch.token_limits import longest

@@ -8,7 +8,7 @@ from short_runs import short_run
 from manyturn.agents.records.episode_rows import SCHEMA_VERSION
 from manyturn.agents.records.journal import Journal
 from manyturn.agents.records.plain_episode import episode_to_plain
-from manyturn.trainers.play.rollout.rollouts import plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.run.setup.run import open_run
 from manyturn.trainers.run.step import step_episodes

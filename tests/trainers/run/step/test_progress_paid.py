@@ -13,11 +13,11 @@ from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.options.registry import Named
-from manyturn.envs.contract.wrappers.turn_reward import WRAPPERS, TurnReward
+from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS, TurnReward
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import credit
-from manyturn.trainers.play.rollout.rollouts import turn_batch
+from manyturn.trainers.play.rollout.rollout_batch import turn_batch
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.run.loop.loop import train
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from learner_steps import learn, learner
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.passes.samples import Sample
 
 

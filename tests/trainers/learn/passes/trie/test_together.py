@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from learner_steps import CPU, in_double
 
 from manyturn.agents.model.language_model import build_tiny
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.heads.head_config import (
     ExplorationConfig,
     HeadConfig,

@@ -10,7 +10,7 @@ from branching import sample_of, steps
 from hypothesis import HealthCheck, given, settings
 from learner_steps import learn, learner, weights
 
-from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.heads.head_config import OwnCriticConfig, ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.learn.passes.samples import Sample, at_replies
