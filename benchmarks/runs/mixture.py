@@ -39,6 +39,7 @@ TOY: dict[str, Any] = {
     "warmup": {"episodes": 12, "max_updates": 2, "check_every": 2, "check_episodes": 3, "must_succeed": False},
     "rollout": {"tasks": 3, "group": 2},
     "evaluation": {"limit": 3},
+    "agent": {"max_context": 4096},  # so few words make long sentences
 }
 
 

@@ -40,8 +40,8 @@ def larger_maze(params: Mapping[str, Any], colours: Sequence[str], rng: np.rando
 
 def smaller_maze(params: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any] | None:
     """The maze without one of its dead ends; None where each holds start, key or gold."""
-    kept = {params["gold"], params["key"], params["start"]}
-    ends = [room for room, ways in enumerate(params["exits"]) if len(ways) == 1 and room not in kept]
+    held = {params["gold"], params["key"], params["start"]}
+    ends = [room for room, ways in enumerate(params["exits"]) if len(ways) == 1 and room not in held]
     if not ends or len(params["exits"]) <= _FEWEST:
         return None
     gone = ends[int(rng.integers(len(ends)))]

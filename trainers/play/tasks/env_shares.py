@@ -68,12 +68,12 @@ def drawn_tasks(
 def _part_of(pool: TaskPool, part: TaskPart, env: str, share: int, drawn: int) -> TaskPool:
     """The pool of one environment, in the numbers of its own tasks; grown ones keep theirs, which are larger."""
     numbers, grown = part.numbers, {n: task for n, task in pool.grown.items() if task.env == env}
-    found = [one._replace(number=numbers.index(one.number)) for one in pool.feedback if one.number in numbers]
+    own_feedback = [one._replace(number=numbers.index(one.number)) for one in pool.feedback if one.number in numbers]
     return replace(
         pool,
         tasks=part,
         count=share,
-        feedback=[*found, *(one for one in pool.feedback if one.number in grown)],
+        feedback=[*own_feedback, *(one for one in pool.feedback if one.number in grown)],
         taken=frozenset(numbers.index(number) for number in pool.taken if number in numbers),
         env=env,
         drawn=drawn,
