@@ -272,6 +272,7 @@ def _shortened(words: str) -> str:
 
 
 async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool) -> list[Evaluation]:
+    entrants, settings = _in_one_env(entrants, settings)
     own = next((entrant.candidate.env for entrant in entrants if entrant.candidate.env is not None), None)
     pinned = _pinned(settings, own)
     env = settings.env or (pinned.env if pinned and not is_only_by_hand(pinned.env) else own)
@@ -401,6 +402,15 @@ def folders_of(names: Sequence[str], out: Path) -> list[Path]:
 def stem_of(name: str) -> str:
     """Folder name of a policy."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "policy"
+
+
+def _in_one_env(entrants: Sequence[Entrant], settings: Settings) -> tuple[list[Entrant], Settings]:
+    """Entrants and settings, where a policy was trained in several environments and one of them is named."""
+    here = [one._replace(candidate=one.candidate.in_env(settings.env)) for one in entrants]
+    for one, now in zip(entrants, here, strict=True):
+        if settings.env in one.candidate.homes:  # the run's name of an environment, which is no id
+            return here, replace(settings, env=now.candidate.env)
+    return here, settings
 
 
 def _one_world(env: str, settings: Settings, entrants: Sequence[Entrant]) -> tuple[Mapping[str, Any], Wrappers]:

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,10 +28,12 @@ from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import is_file, load_file
 from manyturn.envs.contract.registration.sibling_modules import source_files
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
+from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.terminal.overrides import OverrideError, changed, chosen
 
 if TYPE_CHECKING:
     from manyturn.agents.model.language_model import LanguageModel
+    from manyturn.trainers.recipe.config import EnvConfig
 
 LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for
 LONGEST_CONVERSATION = 131_072  # tokens that an endpoint may be sent; most say themselves where they end
@@ -70,6 +72,7 @@ class Candidate:
         seen: contents of the tasks that it was trained on.
         max_turns: the turn limit of environments that have none of their own.
         engines: those that it draws with, to be shut down when it has played.
+        homes: the environments of a policy that was trained in several, by name; empty for others.
     """
 
     policy: Policy
@@ -80,6 +83,28 @@ class Candidate:
     seen: frozenset[str] = frozenset()
     max_turns: int = 100
     engines: Sequence[Engine] = ()
+    homes: "Mapping[str, EnvConfig]" = field(default_factory=dict)
+
+    def in_env(self, env: str | None) -> "Candidate":
+        """The policy with that of its several environments which a name or an id means; itself where it has one.
+
+        Raises:
+            ValueError: it has several, and none or more than one is meant.
+        """
+        names = ", ".join(self.homes)
+        if not self.homes:
+            return self
+        if env is None:
+            raise ValueError(f"which environment? The policy was trained in {names}: add --env with one of them")
+        meant = [name for name, home in self.homes.items() if portable_name(home.id) == portable_name(env)]
+        meant = [env] if env in self.homes else meant
+        if len(meant) > 1:
+            raise ValueError(f"{env} is {' and '.join(meant)} in the run: name one of them as --env")
+        if not meant:
+            return replace(self, homes={})
+        home, identity = self.homes[meant[0]], self.env_identity
+        own = None if identity is None else identity.members.get(meant[0])
+        return replace(self, env=home.id, env_args=home.args, wrappers=home.wrappers, env_identity=own, homes={})
 
 
 def find_policy(word: str, options: PolicyOptions) -> Candidate:
@@ -198,8 +223,11 @@ def _trained(run: Path, checkpoint: Path | None, options: PolicyOptions) -> Cand
         return Agent(config.agent, language.template, engines[-1], sampling, _named(label, language))
 
     playing = _playing(config.roles, policy, f"{run.name} step {state['step']}")
-    env, seen, identity = config.env, frozenset(state["seen"]), EnvIdentity.of(state)
-    return Candidate(playing, env.id, env.args, env.wrappers, identity, seen, config.rollout.max_turns, engines)
+    seen, identity, most = frozenset(state["seen"]), EnvIdentity.of(state), config.rollout.max_turns
+    if (env := config.env) is None:
+        homes = config.environments
+        return Candidate(playing, env_identity=identity, seen=seen, max_turns=most, engines=engines, homes=homes)
+    return Candidate(playing, env.id, env.args, env.wrappers, identity, seen, most, engines)
 
 
 def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], label: str) -> Policy:

@@ -21,17 +21,9 @@ _FIGURES = (
 
 def print_outcome(summary: Mapping[str, Any], console: Console) -> None:
     """A table of what a run reached, from its summary, and remarks on it."""
-    panel = summary["panel"]
-    table = Table(title=f"success on {panel['n_tasks']} held-out tasks ({panel['id']})", title_justify="left")
-    for column in ("policy", "success", "95 % interval", "return", "invalid", "cut"):
-        table.add_column(column)
-    for name in _FIGURES:
-        if name in summary:
-            figures = summary[name]
-            mean, low, high = (_number(figures[key]) for key in ("success", "ci_low", "ci_high"))
-            earned, *shares = _number(figures.get("return")), _share(figures, "invalid"), _share(figures, "cut")
-            table.add_row(name.replace("_", ", "), mean, f"{low} to {high}", earned, *shares)
-    console.print(table)
+    for name, own in summary.get("envs", {}).items():
+        console.print(_table(own, f"{name}: "))
+    console.print(_table(summary))
     if (warmup := summary.get("warmup", {})).get("updates"):
         cost = f", {warmup['cpu_seconds'] / 60:.1f} CPU minutes" if "cpu_seconds" in warmup else ""
         say(
@@ -44,6 +36,21 @@ def print_outcome(summary: Mapping[str, Any], console: Console) -> None:
     for name in ("after", "random"):
         for remark in summary[name]["remarks"]:
             say(f"{name}: {remark}", console)
+
+
+def _table(summary: Mapping[str, Any], of: str = "") -> Table:
+    """The figures of one environment, or of all together."""
+    panel = summary["panel"]
+    table = Table(title=f"{of}success on {panel['n_tasks']} held-out tasks ({panel['id']})", title_justify="left")
+    for column in ("policy", "success", "95 % interval", "return", "invalid", "cut"):
+        table.add_column(column)
+    for name in _FIGURES:
+        if name in summary:
+            figures = summary[name]
+            mean, low, high = (_number(figures[key]) for key in ("success", "ci_low", "ci_high"))
+            earned, *shares = _number(figures.get("return")), _share(figures, "invalid"), _share(figures, "cut")
+            table.add_row(name.replace("_", ", "), mean, f"{low} to {high}", earned, *shares)
+    return table
 
 
 def say(text: str, console: Console) -> None:

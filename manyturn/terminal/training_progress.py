@@ -101,7 +101,7 @@ class TrainingReport:
         if line["phase"] == "begin":
             config = self._config
             steps = f"{config.steps} step{'' if config.steps == 1 else 's'}"
-            about = f"{config.env.id}, model {config.model.label}, seed {config.seed}, {steps}"
+            about = f"{config.env_title}, model {config.model.label}, seed {config.seed}, {steps}"
             self._say(f"{about}; run folder {self._out}")
             return
         if line["phase"] == "notice":

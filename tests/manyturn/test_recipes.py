@@ -121,10 +121,10 @@ def test_recipe_of_a_whole_run_names_an_environment_that_takes_its_arguments(nam
 
     if name == "software-tiny":
         request.getfixturevalue("engine")
-    env = parse_config(load_recipe(name)).env
-    handle = EnvHandle(env.id, env.args)
-    assert len(handle.tasks("train")) > 0
-    handle.close()
+    for env in parse_config(load_recipe(name)).environments.values():
+        handle = EnvHandle(env.id, env.args)
+        assert len(handle.tasks("train")) > 0
+        handle.close()
 
 
 @pytest.mark.parametrize("name", methods())

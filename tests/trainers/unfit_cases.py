@@ -85,6 +85,11 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": "manyturn/Household-v0"},
     ),
     (
+        {"env.id": GUESS, "curriculum": "grow"},
+        r"curriculum grow varies tasks, and manyturn/GuessNumber-v0 does not: override vary\(\)",
+        {"env.id": "manyturn/Maze-v0"},
+    ),
+    (
         {"env.id": GUESS, "roles": {"buyer": "one", "seller": "other"}},
         r"\[roles\] has no effect: an episode of manyturn/GuessNumber-v0 has one role",
         {"env.id": "manyturn/Talk-SelfPlay-v0"},

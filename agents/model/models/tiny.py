@@ -27,7 +27,7 @@ class DecoderModel(ModelConfig):
     heads: int = Field(default=4, ge=1)
     """Attention heads; must divide the width."""
     sample_tasks: int = Field(default=64, ge=1)
-    """Training tasks whose texts give the vocabulary."""
+    """Training tasks whose texts give the vocabulary, of each environment where there are several."""
     numbers: Literal["words", "digits"] = "words"
     """Encode a number as one token, or as one for each digit, so that a number never seen can be copied."""
     query_key_init: Literal["independent", "equal"] = "independent"

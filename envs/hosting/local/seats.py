@@ -89,6 +89,10 @@ class Seats(abc.ABC):
         """The tasks of a split."""
         return self.facts.tasks(split)
 
+    def of(self, task: Task) -> "Seats":
+        """The seats of a task's environment: these, unless they are of several environments."""
+        return self
+
     def figures(self) -> Mapping[str, float | str]:
         """Metrics since the last call."""
         return {}

@@ -83,9 +83,15 @@ async def _of_trajectories(run: Run, note: Callable[[str], None]) -> Demonstrati
 
 async def _played(run: Run, note: Callable[[str], None]) -> list[Episode]:
     config, seed, teacher = run.config.warmup, run.config.seed, _teacher(run)
-    count = min(config.episodes if isinstance(config.episodes, int) else _FIRST, len(run.train))
-    numbers = generator("demonstrations", seed).choice(len(run.train), size=count, replace=False)
-    tasks = [run.train[int(n)] for n in numbers]
+    count = config.episodes if isinstance(config.episodes, int) else _FIRST
+    rng = generator("demonstrations", seed)
+    tasks = [
+        run.train[numbers[int(n)]]
+        for numbers, share in run.shares(count, rng)
+        for n in rng.choice(len(numbers), size=min(share, len(numbers)), replace=False)
+    ]
+    if run.config.envs:  # the first ones show what does not fit in any of them
+        tasks = [tasks[int(n)] for n in rng.permutation(len(tasks))]
     plan = [(task, EpisodeKey(seed, "demonstration", task.id, 0)) for task in tasks]
     episodes = await _play(run, teacher, plan[:_FIRST], of=len(plan))
     await _check_room(run, teacher, episodes)
@@ -151,7 +157,8 @@ async def expert_reply_tokens(run: Run) -> int | None:
     """Tokens of the longest reply in a few demonstrations; None without an expert."""
     if not run.seats.facts.has_expert:
         return None
-    plan = [(run.train[i], _key(run, i)) for i in range(min(_MEASURED, len(run.train)))]
+    shares = run.shares(_MEASURED, generator("expert replies", run.config.seed))
+    plan = [(run.train[n], _key(run, n)) for numbers, share in shares for n in numbers[:share]]
     played = await _play(run, Scripted(0.0), plan, of=len(plan), max_context=_WIDER * run.config.agent.max_context)
     return _longest(played) or None
 

@@ -80,12 +80,15 @@ class DemonstrationStream:
         run, config = self._run, self._run.config.warmup
         ahead = min(_AHEAD, config.check_every - (update - 1) % config.check_every, config.max_updates - update + 1)
         count, name = config.batch * ahead, (update, self._part)
-        numbers = generator("demonstrations", run.config.seed, *name).integers(len(run.train), size=count)
+        rng = generator("demonstrations", run.config.seed, *name)
+        numbers = [own[int(n)] for own, share in run.shares(count, rng) for n in rng.integers(len(own), size=share)]
+        if run.config.envs:  # every update has demonstrations of each
+            numbers = [numbers[int(place)] for place in rng.permutation(len(numbers))]
         stage = "demonstration/{}/{}".format(*name)
         async with AsyncExitStack() as stack:
             if config.policy_share:
                 await stack.enter_async_context(run.drawing())
-            episodes = await play_demonstrations(run, numbers.tolist(), stage, config.policy_share)
+            episodes = await play_demonstrations(run, numbers, stage, config.policy_share)
         good = learnt_from(run, episodes)
         self._shown(good)
         for waiting, samples in zip(self._waiting, samples_by_policy(run, good), strict=True):

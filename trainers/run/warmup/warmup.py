@@ -15,7 +15,7 @@ import numpy as np
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
-from manyturn.trainers.play.rollout.rollout_batch import describe, plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.run.setup.run import Run
@@ -208,7 +208,7 @@ class _Warming:
         self.played = await _validation(run, f"warmup/{updates}", config.check_episodes)
         cost |= self.lap("rollout")
         self._batches.measured()
-        metrics = describe(self.played, run.roles, run.seats.facts.part_names)
+        metrics = run.describe(self.played)
         remaining = config.max_updates - updates
         pace = (cost["learn_seconds"] + cost.get("demonstration_seconds", 0.0)) / max(updates - before, 1)
         cost["warmup_left_seconds"] = remaining * pace + -(-remaining // config.check_every) * cost["rollout_seconds"]
@@ -253,13 +253,11 @@ def _judge(
 
 async def validate(run: Run, stage: str, tasks: int) -> dict[str, Any]:
     """The metrics of the first validation tasks, played once each with the present policy."""
-    return describe(await _validation(run, stage, tasks), run.roles, run.seats.facts.part_names)
+    return run.describe(await _validation(run, stage, tasks))
 
 
 async def _validation(run: Run, stage: str, tasks: int) -> list[Episode]:
-    split = run.seats.tasks("validation")
-    chosen = [split[i] for i in range(min(tasks, len(split)))]
-    plan = plan_groups(chosen, 1, run.config.seed, stage)
+    plan = plan_groups(run.validation_tasks(tasks), 1, run.config.seed, stage)
     async with run.drawing():
         return await gather(
             run.seats,
