@@ -11,6 +11,7 @@ from manyturn.envs.contract.registration.catalog import register_all
 
 if TYPE_CHECKING:
     from manyturn import credit
+    from manyturn.agents.scorecard.scorecard import scorecard
     from manyturn.api.comparison import compare_folders as compare
     from manyturn.api.evaluation import evaluate
     from manyturn.api.loaded_policy import load_policy
@@ -40,6 +41,7 @@ _HOMES = {
     "make": "manyturn.envs.contract.registration.environments:make",
     "register": "manyturn.envs.contract.registration.environments:register",
     "resume": "manyturn.api.training:resume",
+    "scorecard": "manyturn.agents.scorecard.scorecard:scorecard",
     "split_of": "manyturn.envs.contract.tasks.task:split_of",
     "train": "manyturn.api.training:train",
 }
@@ -61,6 +63,7 @@ __all__ = [
     "make",
     "register",
     "resume",
+    "scorecard",
     "split_of",
     "train",
 ]

@@ -8,6 +8,7 @@ from manyturn.agents.trajectories.formats import atif, chat, hub, inspect_logs, 
 from manyturn.agents.trajectories.source import IMPORTED, read_lines
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
 from manyturn.envs.contract.atomic_files import replace_file
+from manyturn.envs.contract.secret_mask import masked
 
 
 def read_any(path: Path) -> list[Trajectory]:
@@ -65,7 +66,7 @@ def write_text_lines(path: Path, lines: Iterable[str]) -> int:
         nonlocal count
         with aside.open("w", encoding="utf-8") as file:
             for line in lines:
-                file.write(line + "\n")
+                file.write(masked(line) + "\n")
                 count += 1
         if not count:
             raise TrajectoryError("there is nothing to write: no episode has what this format holds")

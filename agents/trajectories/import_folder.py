@@ -13,6 +13,7 @@ from manyturn.agents.records.tables import Row, table_in, write_table
 from manyturn.agents.trajectories.source import IMPORTED
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, to_plain
 from manyturn.envs.contract.atomic_files import replace_file, replace_text
+from manyturn.envs.contract.secret_mask import masked
 from manyturn.envs.contract.tasks.panel import Panel
 
 
@@ -41,7 +42,7 @@ def write_folder(folder: Path, trajectories: Sequence[Trajectory], source: str) 
     head = {**about, "split": panel.split, "panel": panel.facts}
     summary = summarise(episodes, head)
     packed = gzip.compress(
-        "".join(f"{canonical(to_plain(trajectory))}\n" for trajectory in trajectories).encode(), mtime=0
+        "".join(f"{masked(canonical(to_plain(trajectory)))}\n" for trajectory in trajectories).encode(), mtime=0
     )
     replace_file(folder / IMPORTED, lambda aside: aside.write_bytes(packed))
     write_table(table_in(folder, "episodes"), episodes, EPISODES)

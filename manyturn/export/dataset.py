@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import manyturn
+from manyturn.envs.contract.secret_mask import masked
 from manyturn.envs.contract.tasks.panel import Panel
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.export.exported_env import PANEL, episode_seed
@@ -88,5 +89,5 @@ def write_rows(out: Path, rows: Rows) -> None:
     """Write JSON lines for each split into a folder that is there."""
     (out / "data").mkdir()
     for split, lines in rows.items():
-        text = "".join(json.dumps(line) + "\n" for line in lines)
+        text = masked("".join(json.dumps(line) + "\n" for line in lines))
         (out / "data" / f"{split}.jsonl").write_text(text, encoding="utf-8")

@@ -34,6 +34,7 @@ SETTLED = {
     "other-trainers.md": "3.12 3.13",
     "ready-made-runs.md": "0.38",
     "sandboxes.md": "458,752",
+    "scorecard.md": "0.05 0.2",
     "serving.md": "2,048",
     "software.md": "0.1 0.3",
     "training.md": "0.01 0.2 1.5",

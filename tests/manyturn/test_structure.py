@@ -97,8 +97,16 @@ def test_no_cycles_between_files():
 ROOMS = {
     "containers": ([{"inside", "engine"}, {"docker"}], 2),
     "agents": (
-        [{"text", "tokens"}, {"model"}, {"engine"}, {"play"}, {"records"}, {"evaluation"}, {"trajectories"}],
-        18,
+        [
+            {"text", "tokens"},
+            {"model"},
+            {"engine"},
+            {"play"},
+            {"records"},
+            {"evaluation"},
+            {"scorecard", "trajectories"},
+        ],
+        19,
     ),
     "trainers": ([{"credit"}, {"credit_audit", "learn", "play"}, {"recipe"}, {"record"}, {"run"}], 12),
     "trainers/credit": (

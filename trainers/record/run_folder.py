@@ -19,6 +19,7 @@ from manyturn.agents.records.episode_rows import write_episodes, write_turns
 from manyturn.agents.trajectories.token_files import SUFFIX, write_ledgers
 from manyturn.envs.contract.atomic_files import clear_leftovers, replace_text
 from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.secret_mask import masked_value
 from manyturn.trainers.recipe.config import RunConfig, parse_config, part_origins, read_toml, to_toml
 from manyturn.trainers.record.metrics import checked
 
@@ -119,8 +120,12 @@ class RunFolder:
         return read_config(self.path)
 
     def log(self, line: dict[str, Any]) -> dict[str, Any]:
-        """Append a line of metrics and return it as it was written: a figure that is not finite is None."""
+        """Append a line of metrics and return it as it was written.
+
+        A figure that is not finite is None, and secrets in texts are masked.
+        """
         finite = {n: None if isinstance(v, float) and not math.isfinite(v) else v for n, v in checked(line).items()}
+        finite = masked_value(finite)
         with self.writing(), self.metrics_file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(finite, allow_nan=False) + "\n")
         return finite

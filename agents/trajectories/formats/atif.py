@@ -33,6 +33,7 @@ from manyturn.agents.trajectories.ledger_turns import (
 )
 from manyturn.agents.trajectories.trajectory import VERSION, Trajectory, TrajectoryError, canonical, pack, unpack
 from manyturn.envs.contract.env.roles import ONE_ROLE
+from manyturn.envs.contract.secret_mask import masked
 
 SCHEMA = "ATIF-v1.8"
 _OURS = "manyturn"
@@ -44,7 +45,7 @@ def write(out: Path, trajectories: Iterable[Trajectory]) -> int:
     count = 0
     with new_folder(out) as folder:
         for count, trajectory in enumerate(trajectories, 1):
-            (folder / f"{count:06d}.json").write_text(canonical(document(trajectory)) + "\n", encoding="utf-8")
+            (folder / f"{count:06d}.json").write_text(masked(canonical(document(trajectory))) + "\n", encoding="utf-8")
     return count
 
 

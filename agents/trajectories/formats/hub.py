@@ -13,6 +13,7 @@ from typing import Any
 from manyturn.agents.trajectories.atomic_folder import new_folder
 from manyturn.agents.trajectories.conversation import conversations
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, from_plain, to_plain
+from manyturn.envs.contract.secret_mask import masked_value
 
 DATA = "data"
 _COPIED = ("task", "content", "split", "difficulty", "stage", "member", "success", "ending", "turns")
@@ -63,7 +64,7 @@ def write(out: Path, trajectories: Iterable[Trajectory]) -> int:
     }
     parted: dict[str, list[dict[str, Any]]] = {}
     for number, trajectory in enumerate(trajectories):
-        row = _row(number, trajectory)
+        row = masked_value(_row(number, trajectory))
         parted.setdefault(re.sub(r"\W", "_", row["split"]) or "unknown", []).append(row)
     with new_folder(out) as folder:
         (folder / DATA).mkdir()

@@ -18,6 +18,7 @@ from manyturn.agents.trajectories.conversation import Message, conversations, of
 from manyturn.agents.trajectories.formats.chat import exchanges_of
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, from_plain, to_plain
 from manyturn.envs.contract.random_keys import digest
+from manyturn.envs.contract.secret_mask import masked
 
 _OURS = "manyturn"
 
@@ -28,7 +29,7 @@ def write(out: Path, trajectories: Iterable[Trajectory]) -> int:
     Inspect's viewer lists a file of JSON only where its name begins with a time, and reads the task's name after it.
     """
     listed, now = list(trajectories), datetime.now(UTC).isoformat(timespec="seconds")
-    text = json.dumps(_log(listed, now), ensure_ascii=False, allow_nan=False) + "\n"
+    text = masked(json.dumps(_log(listed, now), ensure_ascii=False, allow_nan=False)) + "\n"
     task = re.sub(r"[^A-Za-z0-9.]+", "-", str(listed[0].about.get("env") or "task"))[-60:]
     with new_folder(out) as folder:
         (folder / f"{now.replace(':', '-')}_{task}_{digest(text)[:16]}.json").write_text(text, encoding="utf-8")

@@ -3,9 +3,9 @@
 import contextlib
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from manyturn.terminal import command_exit
 from manyturn.terminal.env_args import EnvArgs
@@ -172,13 +172,25 @@ def envs(
         _list_envs()
 
 
-def check(env: str, *, env_args: EnvArgs = None, samples: int = 20, timeout: float = 60.0) -> None:
-    """Check that an environment keeps the contract.
+def check(
+    env: str,
+    *,
+    env_args: EnvArgs = None,
+    samples: int = 20,
+    timeout: float = 60.0,
+    audit: Annotated[bool, Parameter(negative="")] = False,
+    out: Path | None = None,
+    data_files: Annotated[tuple[Path, ...], Parameter(name="--known", negative="", show_default=False)] = (),
+) -> None:
+    """Check that an environment keeps the contract; with --audit, that its reward is not paid for nothing.
 
     Tasks, spaces, determinism, rewards, success, lengths, speed.
 
     Each line is printed as soon as it is known; a warning does not fail, and what cannot be made ends with exit code 2.
     The environment runs in a process of its own: one that hangs or ends the process is a finding like any other.
+
+    With --audit no contract is checked. Policies that do nothing useful play held-out tasks: constant, empty, echoing,
+    repeating, memorising ones, and texts that ask for the reward. The exit code is 1 if one is paid like the expert.
 
     Parameters
     ----------
@@ -188,10 +200,27 @@ def check(env: str, *, env_args: EnvArgs = None, samples: int = 20, timeout: flo
         Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
         --env.args.difficulty hard.
     samples
-        Episodes for each split, of expert and random policy each; fewer for slow environments, such as a browser.
+        Episodes for each split, of expert and random policy each; fewer for slow environments, such as a browser. With
+        --audit: held-out tasks that each policy plays once.
     timeout
         Seconds that the environment may take for one answer.
+    audit
+        Probe the reward, and write a scorecard: docs/scorecard.md.
+    out
+        With --audit, the page; a JSON file of the same name lies beside it. Default: scorecard.md.
+    data_files
+        With --audit, a file that held-out tasks are compared with: text, JSON, JSON lines or CSV. May be given several
+        times.
     """
+    if audit:
+        from manyturn.cli.scorecard_lines import print_scorecard
+
+        place = out or Path("scorecard.md")
+        if not print_scorecard(env, env_args or {}, samples, timeout, out=place, data_files=data_files).passed:
+            sys.exit(command_exit.UNFORESEEN)
+        return
+    if out is not None or data_files:
+        raise ValueError(f"--{'known' if data_files else 'out'} has no effect without --audit: add --audit")
     from manyturn.cli.env_check_output import print_check
 
     report = print_check(env, env_args or {}, samples, timeout)

@@ -51,3 +51,18 @@ def test_a_predicted_duration_is_compared_with_the_run(tmp_path):
     [row] = result(tmp_path, "duration", *few)["rows"]
     assert row["steps"] == 2 and row["minutes"] > 0
     assert {plan["planned_minutes"] > 0 for plan in row["by_first_steps"].values()} == {True}
+
+
+@pytest.mark.slow
+def test_a_driver_plays_right_while_a_host_gets_hostile_messages(tmp_path):
+    figures = result(tmp_path, "hostile_host", "--toy")
+    assert figures["joins"] >= 1 and figures["episodes"] == figures["right"] == 4 * figures["joins"]
+    endings = figures["endings"]
+    assert len(endings) == 11 and {sum(counts.values()) for counts in endings.values()} == {2}
+    assert figures["host_mb"] < 1000 and figures["below_mb"] < 5000 and figures["ended_with"] == 143
+
+
+def test_the_table_of_hostile_messages_is_that_of_the_result():
+    command = [sys.executable, "-m", "benchmarks.scale.hostile_table"]
+    made = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert made.strip() in (ROOT / "docs/many-machines.md").read_text() and made.count("\n") == 13

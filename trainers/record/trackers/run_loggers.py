@@ -1,4 +1,4 @@
-"""The loggers of one run. None of them can stop it: one that raises is named once and dropped."""
+"""The loggers of one run. None of them can stop it: one that raises is named once and dropped. None gets a secret."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.envs.contract.options.registry import Named
+from manyturn.envs.contract.secret_mask import masked_value
 from manyturn.trainers.recipe.logger import LOGGERS, Logger
 
 
@@ -28,15 +29,19 @@ class RunLoggers:
     def begin(self, folder: Path, config: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> None:
         """The run begins, or goes on after ``lines``."""
         self._has_begun = True
-        self._each(lambda logger: logger.begin(folder, dict(config), [dict(line) for line in lines]))
+        self._each(
+            lambda logger: logger.begin(
+                folder, masked_value(dict(config)), [masked_value(dict(line)) for line in lines]
+            )
+        )
 
     def line(self, line: Mapping[str, Any]) -> None:
         """A line of metrics has been written."""
-        self._each(lambda logger: logger.line(dict(line)))
+        self._each(lambda logger: logger.line(masked_value(dict(line))))
 
     def end(self, summary: Mapping[str, Any]) -> None:
         """The run is complete."""
-        self._each(lambda logger: logger.end(dict(summary)))
+        self._each(lambda logger: logger.end(masked_value(dict(summary))))
 
     def close(self) -> None:
         """Nothing more will come. A logger that has not begun holds nothing to be closed."""
