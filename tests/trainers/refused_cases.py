@@ -6,7 +6,24 @@ SPA = {"name": "spa", "completeness": "residual_to_last"}
 OUTCOME_GATE = {"name": "gated", "gates": [{"threshold": 0.5}]}
 CONTRIBUTION_GATE = {"name": "gated", "gates": [{"part": "contribution", "threshold": 0.5}]}
 
+SEVERAL = {"env": None, "envs": ["manyturn/Maze-v0", {"id": "manyturn/GuessNumber-v0", "weight": 2.0}]}
+
 REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
+    (
+        {**SEVERAL, "warmup": {"trajectories": "played.jsonl"}},
+        "warmup.trajectories are of one environment, and envs names several: leave it out",
+        {"warmup": {}},
+    ),
+    (
+        {**SEVERAL, "curriculum": "dump", "warmup": {"episodes": 0}},
+        "weights of envs have no effect: curriculum dump chooses the environments; leave weights or the curriculum out",
+        {"curriculum": "uniform"},
+    ),
+    (
+        {**SEVERAL, "placement": {"kind": "static", "hosts": ["http://127.0.0.1:9001"]}},
+        "placement.kind = 'static' has hosts play one environment, and envs names several: leave hosts out",
+        {"placement": {"kind": "local"}},
+    ),
     (
         {"agent": {"only_admissible": True, "format": {"name": "tagged", "think": True}}},
         r"leaves no room for the reasoning that agent\.format\.think asks for: set agent\.format\.think = false",
