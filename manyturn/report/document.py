@@ -11,7 +11,7 @@ from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.records.tables import RecordsError, table_in
 from manyturn.report.comparison import comparison_head
 from manyturn.report.evaluation import evaluation_head
-from manyturn.report.overview import Head, Plain, ReportError, number
+from manyturn.report.report_head import Head, Plain, ReportError, number
 from manyturn.report.run import evaluations_in, run_head
 from manyturn.report.selection import quotas, spans, spread_order, whole_groups
 from manyturn.report.traces import File, Played, Trace, count, played

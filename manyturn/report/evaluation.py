@@ -8,7 +8,7 @@ from manyturn.agents.evaluation.paired_comparison import Evaluated
 from manyturn.agents.evaluation.remarks import remarks
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import portable_name
-from manyturn.report.overview import Head, Plain, ReportError, ends, figure, number, plain_text, read_json, table
+from manyturn.report.report_head import Head, Plain, ReportError, ends, figure, number, plain_text, read_json, table
 
 
 def evaluation_head(evaluated: Evaluated) -> Head:

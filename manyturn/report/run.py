@@ -6,7 +6,7 @@ from pathlib import Path
 from manyturn.envs.contract.env.roles import PARTS
 from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.report.evaluation import error_warnings, evaluation_tables, identity_fact, made_with
-from manyturn.report.overview import Head, Plain, ReportError, ends, figure, number, plain_text, read_json, table
+from manyturn.report.report_head import Head, Plain, ReportError, ends, figure, number, plain_text, read_json, table
 from manyturn.trainers.recipe.config import read_toml
 from manyturn.trainers.record.env_changes import env_change_lines
 from manyturn.trainers.record.run_folder import RunFolderError, read_metrics

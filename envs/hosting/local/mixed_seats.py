@@ -17,8 +17,8 @@ from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.mixed_tasks import MixedTasks, mixed_task, own_task
 from manyturn.envs.contract.tasks.task import Direction, Task
+from manyturn.envs.hosting.handle.env_description import EnvRecord
 from manyturn.envs.hosting.handle.env_handle import Answer
-from manyturn.envs.hosting.handle.env_record import EnvRecord
 from manyturn.envs.hosting.local.seats import RESET_FIRST, Seat, Seats
 
 UNKNOWN_SPLIT = "unknown"  # of a task whose environment has no rule

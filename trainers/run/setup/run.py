@@ -240,7 +240,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         if meeting is not None:
             ranks = opened.enter_context(Ranks(meeting))
         if ranks is not None:
-            from manyturn.trainers.run.setup.rank_runs import lead  # which brings FSDP, and takes a second
+            from manyturn.trainers.run.setup.rank_startup import lead  # which brings FSDP, and takes a second
 
             shares = lead(ranks, config, texts, len(roles))
         parts = _TraineeParts(config, device, BatchBarrier(), texts, ranks, seats)
