@@ -2,9 +2,9 @@
 
     python examples/audit_rollouts.py [CONTINUATIONS]
 
-A trainer such as TRL or verl keeps of a rollout what it was rewarded for and what the model said. The audit needs one
-thing more: to play on. ``replay`` repeats the first actions of a rollout in a fresh environment and then asks the
-policy again. Here the policy is a function; with a model it is a request to the engine that made the rollouts.
+A trainer such as TRL or verl stores the rewards and replies of a rollout. The audit also needs a way to continue it
+from the middle. ``replay`` repeats the first actions of a rollout in a fresh environment and then asks the policy
+again. Here the policy is a function; with a model it is a request to the engine that made the rollouts.
 """
 
 import sys

@@ -18,15 +18,15 @@ its formula and source.
 A package can register its own under the entry-point group ``manyturn.plugins``.
 """
 
+from manyturn.audit.external_rollouts import Continuation, RolloutAudit, audit_rollouts
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.options.registry import Memory, Registry
-from manyturn.trainers.credit.audit.external_rollouts import RolloutAudit, audit_rollouts
 from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, FloatT, IntK, TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import Credit, credit
 from manyturn.trainers.credit.rollouts import Rollout, batch_of, credit_rollouts
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, Advantage, Rewarded, StageConfig
-from manyturn.trainers.credit.token_layout import by_reply, learnt_mask, on_mask
+from manyturn.trainers.credit.token_layout import by_reply, learnt_mask, on_mask, runs_of
 
 __all__ = [
     "ADVANTAGES",
@@ -35,6 +35,7 @@ __all__ = [
     "Advantage",
     "BoolK",
     "ConfigError",
+    "Continuation",
     "Credit",
     "CreditConfig",
     "FloatK",
@@ -54,4 +55,5 @@ __all__ = [
     "credit_rollouts",
     "learnt_mask",
     "on_mask",
+    "runs_of",
 ]

@@ -74,6 +74,9 @@ def read_evaluation(path: Path) -> Evaluated:
     if not complete:
         if any((folder / "episodes.jsonl").is_file() for folder in places):
             raise CompareError(f"the evaluation in {path} is not finished: the command that began it continues it")
+        if several := sorted(file.parent for file in (path / "evaluation").glob("*/summary.json")):
+            names = " ".join(map(str, several))
+            raise CompareError(f"{path} was evaluated in several environments: name one of {names}")
         if not path.exists() and (near := near_folder(path)):
             raise CompareError(f"there is no folder {path}: did you mean {near}?")
         raise CompareError(f"{path} holds no evaluation: make one with manyturn evaluate POLICY --out {path}")

@@ -15,7 +15,7 @@ from huggingface_hub.errors import HFValidationError
 from peft import PeftModel, set_peft_model_state_dict
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -31,6 +31,8 @@ from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.model.model_internals import move, on_host, output_head, without_peft_warning
 from manyturn.agents.text.template import ChatTemplate
 
+# Words, single digits and runs of signs, each with the space before it, and what is left of white space.
+_PIECES = r" ?\p{L}+| ?\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _TEMPLATE_SECONDS = 10.0  # for a template that takes milliseconds
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers")
 END, USER, AGENT, SYSTEM = "<|end|>", "<|user|>", "<|agent|>", "<|system|>"
@@ -89,14 +91,21 @@ class LanguageModel:
 
 
 def _splitter(*, digits: bool) -> pre_tokenizers.PreTokenizer:
-    words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), words]) if digits else words
+    if not digits:
+        return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    pieces = pre_tokenizers.Split(Regex(_PIECES), "isolated")
+    return pre_tokenizers.Sequence([pieces, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
 def words_of(texts: Iterable[str], *, digits: bool = False) -> list[str]:
-    """The distinct pieces that texts consist of, a word carrying the space before it; sorted."""
+    """The distinct pieces that texts consist of, a word carrying the space before it; sorted.
+
+    Args:
+        digits: whether each digit is a piece, with the space before it too; all ten are there.
+    """
     splitter = _splitter(digits=digits)
-    return sorted({piece for text in set(texts) for piece, _ in splitter.pre_tokenize_str(text)})
+    spelt = {*texts, *(f" {digit}" for digit in range(10))} if digits else set(texts)
+    return sorted({piece for text in spelt for piece, _ in splitter.pre_tokenize_str(text)})
 
 
 def tiny_tokenizer(texts: Iterable[str], *, digits: bool = False) -> PreTrainedTokenizerBase:
@@ -133,6 +142,7 @@ def build_tiny(
     layers: int = 2,
     heads: int = 4,
     digits: bool = False,
+    equal_keys: bool = False,
 ) -> LanguageModel:
     """A tiny decoder with random weights that depend only on the seed.
 
@@ -143,6 +153,8 @@ def build_tiny(
         layers: decoder layers.
         heads: attention heads.
         digits: whether each digit of a number is a token of its own.
+        equal_keys: begin with keys equal to queries, so that a word attends to earlier ones of the same name:
+            mimetic initialisation (arXiv:2305.09828, section 4) of queries and keys.
 
     Raises:
         ModelError: the heads do not divide the width.
@@ -170,6 +182,10 @@ def build_tiny(
                 pad_token_id=None,
             )
         )
+    if equal_keys:
+        weights = dict(model.named_parameters())
+        for name in (name for name in weights if name.endswith("k_proj.weight")):
+            weights[name].data.copy_(weights[name.replace("k_proj", "q_proj")].data)
     move(model, device)
     return LanguageModel(model, tokenizer, template)
 

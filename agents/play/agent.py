@@ -16,9 +16,10 @@ from manyturn.agents.text.formats.free_text import FreeTextConfig
 from manyturn.agents.text.reply_format import FORMATS, ReplyFormat
 from manyturn.agents.text.template import ChatTemplate
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.agents.tokens.ledger import ON_PURPOSE, LastPrompt, Ledger
+from manyturn.agents.tokens.ledger import ON_PURPOSE, Label, LastPrompt, Ledger
 from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.envs.hosting.local.seats import Seat
@@ -205,13 +206,17 @@ class Memories(dict[str, Memory]):
 
 
 class AgentPlayer:
-    """The policy within one episode, for every agent that it plays."""
+    """The policy within one episode, for every agent that it plays.
+
+    Attributes:
+        memories: past of each agent.
+    """
 
     def __init__(
         self, agent: Agent, key: EpisodeKey, instructions: str, ledger: Ledger, sampling: Sampling | None = None
     ):
         self._agent, self._key, self._sampling = agent, key, sampling or agent.sampling
-        self._memories = Memories(agent, instructions)
+        self.memories = Memories(agent, instructions)
         self.ledger = ledger
         agent.engine.open(key)
 
@@ -248,7 +253,7 @@ class AgentPlayer:
 
     def prompt(self, step: Answer) -> list[int]:
         """The prompt of the agent's next reply."""
-        return self._memories[step.role].prompt(self._agent.config.view(step))
+        return self.memories[step.role].prompt(self._agent.config.view(step))
 
     def take_down(self, step: Answer, prompt: list[int], reply: Reply, choices: Choices | None) -> Act:
         """Record a reply as the agent's own, wherever it comes from, and read its action.
@@ -259,7 +264,7 @@ class AgentPlayer:
         agent, text = self._agent, self._agent.template.decode(reply.ids)
         allowed = _allowed(choices, reply.ids, text)
         self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.role, allowed)
-        self._memories[step.role].add_reply(prompt, reply.ids, text)
+        self.memories[step.role].add_reply(prompt, reply.ids, text)
         reading = agent.format.read(text, opened=agent.template.opens_reasoning)
         usage = Usage(len(prompt), len(reply.ids), cut=reply.finish == "length")
         fault = None if reading.format_valid else "format" if text.strip() else "empty"
@@ -291,15 +296,18 @@ def _allowed(choices: Choices | None, ids: Sequence[int], text: str) -> Sequence
 
 
 class Demonstrator:
-    """Another policy's play, recorded as if this agent had said it: what supervised warm-up learns from.
+    """Another policy's play, recorded as if this agent had said it: the episodes that supervised warm-up learns from.
 
     Args:
-        agent: gives format, context and template; its engine is not asked.
+        agent: gives format, context and template; its engine is asked only where it replies itself.
         teacher: the policy that is imitated.
+        labels: note the expert's reply at every turn, whoever replies there (DAgger, arXiv:1011.0686).
+        policy_share: share of turns at which the agent itself replies, drawn turn by turn.
     """
 
-    def __init__(self, agent: Agent, teacher: Policy):
+    def __init__(self, agent: Agent, teacher: Policy, *, labels: bool = False, policy_share: float = 0.0):
         self.agent, self.teacher, self.name = agent, teacher, teacher.name
+        self.labels, self.policy_share = labels, policy_share
 
     def player(self, key: EpisodeKey, instructions: str) -> "DemonstratorPlayer":
         return self.join(key, instructions, Ledger())
@@ -313,26 +321,60 @@ class DemonstratorPlayer:
     """The demonstrator within one episode."""
 
     def __init__(self, demonstrator: Demonstrator, key: EpisodeKey, instructions: str, ledger: Ledger):
-        self._agent, self.ledger = demonstrator.agent, ledger
-        self._transcript = Transcript(demonstrator.agent, instructions, ledger)
+        agent = self._agent = demonstrator.agent
+        self._demonstrator, self._key, self.ledger = demonstrator, key, ledger
+        self._policy = agent.join(key, instructions, ledger) if demonstrator.policy_share else None
+        memories = None if self._policy is None else self._policy.memories
+        self._transcript = Transcript(agent, instructions, ledger, memories)
         self._teacher = demonstrator.teacher.player(key, instructions)
 
     async def act(self, step: Answer, seat: Seat) -> Act:
-        act = await self._teacher.act(step, seat)
-        choices = None if isinstance(act, Mistake) else self._agent.choices(step, seat)
-        return self._transcript.take_down(step, act, choices)
+        label = await seat.expert() if self._demonstrator.labels else None
+        if self._policy is not None and self._policy_replies():
+            act = await self._policy.act(step, seat)
+        else:
+            taught = await self._teacher.act(step, seat)
+            choices = None if isinstance(taught, Mistake) else self._agent.choices(step, seat)
+            act = self._transcript.take_down(step, taught, choices)
+        if label is not None:
+            self._note(label, self._agent.choices(step, seat))
+        return act
+
+    def _policy_replies(self) -> bool:
+        rng = generator("mixture", *self._key, len(self.ledger.spans))
+        return bool(rng.random() < self._demonstrator.policy_share)
+
+    def _note(self, action: str, choices: Choices | None) -> None:
+        """Note the expert's action at the turn that was just recorded, unless its reply is the same or has no room."""
+        turn, ids = len(self.ledger.spans) - 1, self._transcript.reply_ids(action)
+        span = self.ledger.spans[turn]
+        repeated = span.version != ON_PURPOSE and self.ledger.reply(turn) == ids
+        if not repeated and span.start + len(ids) <= self._agent.config.max_context:
+            self.ledger.labels[turn] = Label(ids, _allowed(choices, ids, action))
 
     def leave(self) -> None:
         self._teacher.leave()
+        if self._policy is not None:
+            self._policy.leave()
 
 
 class Transcript:
-    """Replies of other policies, recorded as if this agent had written them."""
+    """Replies of other policies, recorded as if this agent had written them.
 
-    def __init__(self, agent: Agent, instructions: str, ledger: Ledger):
+    Args:
+        memories: of an agent that replies in the same episode too.
+    """
+
+    def __init__(self, agent: Agent, instructions: str, ledger: Ledger, memories: Memories | None = None):
         self._config, self._template, self._format = agent.config, agent.template, agent.format
-        self._memories = Memories(agent, instructions)
+        self._memories = Memories(agent, instructions) if memories is None else memories
         self.ledger = ledger
+
+    def reply_ids(self, action: str) -> list[int]:
+        """The reply by which the agent would say an action, as it would be recorded."""
+        read = self._format.read(action)
+        as_it_is = read.format_valid and read.action == action
+        return self._template.reply(action if as_it_is else self._format.render(action))
 
     def take_down(self, step: Answer, act: Act, choices: Choices | None = None) -> Act:
         """A turn as the agent would have had it. A reply from which its format reads the action stays as it is.

@@ -77,8 +77,7 @@ class _Lanes:
         patience: Patience,
     ):
         self._seats, self._policy, self._plan = seats, policy, plan
-        # A cut reply does not reach the environment and still uses up a turn of its limit.
-        self._max_turns, self._patience = min(max_turns, seats.facts.max_turns or max_turns), patience
+        self._max_turns, self._patience = max_turns, patience
         self.breaker: Breaker | None = None
         self.on_episode: Callable[[Episode], None] | None = None
         self._done: list[Episode | None] = [None] * len(plan)
@@ -104,7 +103,10 @@ class _Lanes:
             while (waiting := await self._queue.get()) is not None:
                 number, attempts = waiting
                 task, key = self._plan[number]
-                episode = await play(seat, self._policy, task, key, self._seats.facts.instructions, self._max_turns)
+                facts = self._seats.of(task).facts
+                # A cut reply does not reach the environment and still uses up a turn of its limit.
+                most = min(self._max_turns, facts.max_turns or self._max_turns)
+                episode = await play(seat, self._policy, task, key, facts.instructions, most)
                 again = settled(episode, attempts, self._patience)
                 if again is not None:
                     self._queue.put_back(number, *again)

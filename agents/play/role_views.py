@@ -77,4 +77,5 @@ def _own(ledger: Ledger, places: Sequence[int], role: str) -> Ledger:
     number = {branch: place for place, branch in enumerate(used)}
     unanswered = ledger.unanswered if ledger.unanswered and ledger.unanswered.role == role else None
     own = [replace(span, branch=number[span.branch]) for span in spans]
-    return Ledger([ledger.branches[branch] for branch in used], own, unanswered)
+    labels = {turn: ledger.labels[place] for turn, place in enumerate(places) if place in ledger.labels}
+    return Ledger([ledger.branches[branch] for branch in used], own, unanswered, labels=labels)

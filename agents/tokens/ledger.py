@@ -81,6 +81,19 @@ class AdvisedPrompt:
         return [*prompt[: self.common], *self.rest]
 
 
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The reply that an expert would have given at a turn where another one was given.
+
+    Attributes:
+        ids: T tokens.
+        allowed: possible tokens at each of them; empty if all were.
+    """
+
+    ids: Sequence[int]
+    allowed: Sequence[tuple[int, ...]] = ()
+
+
 @dataclass
 class Ledger:
     """All tokens of an episode of K turns.
@@ -90,12 +103,14 @@ class Ledger:
         spans: K reply positions, in order of turns.
         unanswered: what would have been the next prompt of an episode that a limit cut off, if it is known.
         advised: number of a turn -> its prompt with a text that only a teacher reads, where there is one.
+        labels: number of a turn -> the expert's reply to its prompt, where that is another than the turn's.
     """
 
     branches: list[Branch] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     unanswered: LastPrompt | None = None
     advised: dict[int, AdvisedPrompt] = field(default_factory=dict)
+    labels: dict[int, Label] = field(default_factory=dict)
 
     def record(
         self,

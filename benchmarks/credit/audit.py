@@ -2,6 +2,7 @@
 
     python -m benchmarks.credit.audit [--only WORLD] [--workers 2]
     python -m benchmarks.credit.audit --page        # the tables of docs/credit-audit.md from the result
+    python -m benchmarks.credit.audit --draw        # its pictures
 
 In each world an expert of whose moves a share is random plays 24 tasks x 8 episodes, so that some succeed and some do
 not. Continuations are added until the reliability of the truth is 0.8, where the budget of steps allows it. Nothing is
@@ -14,16 +15,36 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import mean
 from typing import Any, NamedTuple
 
-from benchmarks.kit.provenance import RESULTS, origin, write
+from benchmarks.kit.provenance import RESULTS, origin, refuse, write
 from benchmarks.kit.table import table
 from manyturn.audit.audit import credit_audit
-from manyturn.audit.methods import every_method
+from manyturn.audit.methods import every_method, method_of, methods_with_options
 from manyturn.audit.result import CreditAudit, plain
+from manyturn.trainers.credit.audit.sample import AuditSample
+from manyturn.trainers.credit.audit.scores import score_methods
+from manyturn.trainers.credit.config import CreditConfig
+from manyturn.trainers.credit_audit.scoring_sample import audited_tasks
 
 OUT = RESULTS / "credit_audit.json"
-SIZES: dict[str, Any] = {"tasks": 24, "group": 8, "reliability": 0.8, "critic": 32}
+PICTURES = {"correlation": "credit_audit.png", "alignment": "credit_audit_alignment.png"}
+SIZES: dict[str, Any] = {"tasks": 24, "group": 8, "reliability": 0.8, "critic": 32, "siblings": 4}
+SIBLINGS = (1, 2, 4, 8)  # branches of each turn that forks are scored with
+# Methods beside those that are registered: other options, stages that need some, and our combination with all it has.
+FURTHER = (
+    "situation_gae:critic=true",
+    "situation_gae:gamma=1.0",
+    "situation_gae:gamma=1.0,critic=true",
+    "situation_gae:gamma=1.0+branches",
+    "situation_gae:gamma=1.0,critic=true+branches",
+    "psr_nsr:learns=negative",
+    "psr_nsr:learns=positive",
+    "spa:completeness=none,wage=by_turn+gigpo",
+    "gra+gigpo",
+)
+OF_TEMPTING = ("rubric:part=fit+gigpo", "clip_delta:part=polish+gigpo")  # only there a turn pays
 
 
 class World(NamedTuple):
@@ -34,6 +55,12 @@ class World(NamedTuple):
     millions: float = 4.0
     args: Mapping[str, Any] = {}
     reward: str = "return"
+
+
+_TITLES = {
+    "correlation": "correlation with the true effect of turns, 95 % interval over tasks",
+    "alignment": "cosine with the exact policy gradient, 95 % interval over tasks",
+}
 
 
 def _own(name: str) -> str:
@@ -59,8 +86,27 @@ def audited(world: World, workers: int) -> CreditAudit:
     options = {**SIZES, "steps": round(world.millions * 1e6), "reward": world.reward}
     policy = f"expert:{world.noise:g}"
     return credit_audit(
-        world.env, policy, methods=every_method(), env_args=dict(world.args), workers=workers, **options
+        world.env, policy, methods=methods(world), env_args=dict(world.args), workers=workers, **options
     )
+
+
+def methods(world: World) -> dict[str, CreditConfig]:
+    """All methods of a world, registered ones first."""
+    more = (*FURTHER, *(OF_TEMPTING if world.reward == "outcome" else ()))
+    return {**every_method(), **{word: method_of(word) for word in more}}
+
+
+def forks_by_siblings(audit: CreditAudit) -> dict[str, Any]:
+    """Correlation of forks, and branches for each episode, by the number of branches of each turn."""
+    rows = {}
+    for siblings in SIBLINGS:
+        sample = AuditSample.of(audited_tasks(audit.played.tasks, siblings, ()))
+        [score] = score_methods(sample, {"forks": method_of("forks")}).scores
+        assert sample.branched is not None
+        own = len(sample.batch.truncated_E)
+        branches = (len(sample.branched.truncated_E) - own) / own
+        rows[str(siblings)] = {"branches_per_episode": branches, "correlation": score.correlation}
+    return plain(rows)
 
 
 def measured_worlds(out: Path) -> dict[str, Any]:
@@ -72,13 +118,28 @@ def measured_worlds(out: Path) -> dict[str, Any]:
     return {name: {**made, **world} for name, world in result["worlds"].items()}
 
 
+def take(other: Path, out: Path) -> None:
+    """Put the worlds that another result has newly measured into a result; each keeps its commit and date."""
+    result, more = (json.loads(path.read_text(encoding="utf-8")) for path in (out, other))
+    refuse(out, more["commit"])
+    new = {name: world for name, world in measured_worlds(other).items() if world["commit"] == more["commit"]}
+    worlds = {**measured_worlds(out), **new}
+    ordered = {world: worlds[world] for world in WORLDS if world in worlds}
+    out.write_text(json.dumps({**result, "worlds": ordered}, indent=1) + "\n", encoding="utf-8")
+
+
 def figures(audit: CreditAudit) -> dict[str, Any]:
     """As much of an audit's summary as the page needs."""
     summary = plain(audit.summary)
     for score in summary["methods"]:
         del score["calibration"]
-    names = ("played", "truth", "methods", "skipped", "anchors", "remarks")
-    return {"noise": float(audit.policy.partition(":")[2]), **{name: summary[name] for name in names}}
+    summary["skipped"] |= methods_with_options()
+    names = ("played", "truth", "methods", "skipped", "without_effect", "anchors", "remarks")
+    return {
+        "noise": float(audit.policy.partition(":")[2]),
+        **{name: summary[name] for name in names},
+        "forks_by_siblings": forks_by_siblings(audit),
+    }
 
 
 def page(result: Mapping[str, Any]) -> str:
@@ -88,16 +149,79 @@ def page(result: Mapping[str, Any]) -> str:
         name: {one["method"]: one for one in world["methods"] if one["anchor"] == "environment"}
         for name, world in worlds.items()
     }
-    methods = list(dict.fromkeys(method for scores in own.values() for method in scores))
+    scored = list(dict.fromkeys(method for scores in own.values() for method in scores))
     parts = [_truths(worlds)]
-    for title, figure in (("correlation", "correlation"), ("alignment", "alignment")):
-        lines = []
-        for method in methods:
-            cells = [_ends(own[name].get(method, {}).get(figure)) for name in worlds]
-            lines.append((f"`{method}`", *cells))
-        parts.append(f"{title}:\n\n{table(('method', *worlds), lines)}")
+    for figure in PICTURES:
+        lines = [(_label(own, method), *(_cell(own[name].get(method), figure) for name in worlds)) for method in scored]
+        lines.sort(key=lambda line: "given the truth" in line[0])
+        parts.append(f"{figure}:\n\n{table(('method', *worlds), lines)}")
+    parts += [f"forks:\n\n{_siblings(worlds)}", f"not scored:\n\n{_skipped(worlds)}"]
     parts.append(f"anchors:\n\n{_anchors(worlds)}")
     return "\n\n".join(parts)
+
+
+def _label(own: Mapping[str, Mapping[str, Any]], method: str) -> str:
+    oracle = any(scores[method]["oracle"] for scores in own.values() if method in scores)
+    return f"`{method}` (given the truth)" if oracle else f"`{method}`"
+
+
+def _cell(score: Mapping[str, Any] | None, figure: str) -> str:
+    """A figure; the method that has the same credit in its place; or a hyphen where a method was not scored."""
+    if score is None:
+        return "-"
+    return f"as {score['same_as']}" if score["same_as"] else _ends(score[figure])
+
+
+def _siblings(worlds: Mapping[str, Any]) -> str:
+    """Forks by branches of each turn, with branches for each episode in brackets."""
+    lines = []
+    for siblings in map(str, SIBLINGS):
+        rows = [world["forks_by_siblings"][siblings] for world in worlds.values()]
+        cells = [f"{row['correlation']['mean']:.2f} ({row['branches_per_episode']:.0f})" for row in rows]
+        lines.append((siblings, *cells))
+    return table(("branches of each turn", *worlds), lines)
+
+
+def _skipped(worlds: Mapping[str, Any]) -> str:
+    """Methods that were not scored, the worlds, and the reason."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for name, world in worlds.items():
+        for method, reason in world["skipped"].items():
+            places.setdefault((method, reason), []).append(name)
+    lines = [
+        (f"`{method}`", "all" if len(names) == len(worlds) else ", ".join(names), reason)
+        for (method, reason), names in places.items()
+    ]
+    return table(("method", "worlds", "reason"), lines)
+
+
+def draw(result: Mapping[str, Any], figure: str, path: Path) -> None:
+    """A panel for each world and a row for each method: the figure on its interval, light where the truth is given."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows: dict[str, dict[str, Any]] = {}
+    for world, audit in result["worlds"].items():
+        for one in audit["methods"]:
+            if one["anchor"] == "environment" and one["same_as"] is None and one[figure]["mean"] is not None:
+                rows.setdefault(one["method"], {})[world] = one
+    means = {method: mean(one[figure]["mean"] for one in by_world.values()) for method, by_world in rows.items()}
+    order = sorted(rows, key=means.__getitem__)
+    sheet, panels = pyplot.subplots(1, len(result["worlds"]), figsize=(18, 9), layout="constrained", sharey=True)
+    for panel, world in zip(panels, result["worlds"], strict=True):
+        panel.axvline(0, color="silver", linewidth=1, zorder=0)
+        for place, method in enumerate(order):
+            if (one := rows[method].get(world)) is not None:
+                colour = "#93b4e8" if one["oracle"] else "#1d4ed8"
+                panel.plot([one[figure]["low"], one[figure]["high"]], [place, place], color=colour)
+                panel.plot(one[figure]["mean"], place, "o", color=colour, markersize=4)
+        panel.set_yticks(range(len(order)), order, fontsize=8)
+        panel.set_title(world, fontsize=10)
+    sheet.supxlabel(f"{_TITLES[figure]}; light: given the truth")
+    sheet.savefig(path, dpi=70)
+    pyplot.close(sheet)
 
 
 def _anchors(worlds: Mapping[str, Any]) -> str:
@@ -118,8 +242,9 @@ def _truths(worlds: Mapping[str, Any]) -> str:
         "turns",
         "continuations",
         "reliability",
-        "certain",
-        "carrying 90 %",
+        "turns with a certain effect",
+        "turns with 90 % of the effect",
+        "branches per episode",
         "s",
     )
     lines = []
@@ -127,7 +252,8 @@ def _truths(worlds: Mapping[str, Any]) -> str:
         played, truth = world["played"], world["truth"]
         line = [name, f"{world['noise']:.0%}", f"{played['success']:.2f}", f"{played['turns']:,}"]
         line += [f"{played['continuations']:,}", f"{truth['reliability']:.2f}", f"{truth['certain']:.0%}"]
-        lines.append((*line, f"{truth['carrying']:.0%}", f"{world['seconds']:.0f}"))
+        line += [f"{truth['carrying']:.0%}", f"{played['branches_per_episode']:.0f}"]
+        lines.append((*line, f"{world['seconds']:.0f}"))
     return table(head, lines)
 
 
@@ -142,10 +268,19 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=list(WORLDS), default=list(WORLDS))
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--page", action="store_true")
+    parser.add_argument("--draw", action="store_true")
+    parser.add_argument("--take", type=Path, help="a result of this script for other worlds, to put into --out")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
     if args.page:
         print(page(json.loads(args.out.read_text(encoding="utf-8"))))
+        return
+    if args.draw:
+        for figure, picture in PICTURES.items():
+            draw(json.loads(args.out.read_text(encoding="utf-8")), figure, args.out.with_name(picture))
+        return
+    if args.take:
+        take(args.take, args.out)
         return
     about = origin(args.out, ("numpy", "scipy"))
     worlds = measured_worlds(args.out)

@@ -51,6 +51,13 @@ RECIPES = {
     "turn_gae": "turn-ppo",
     "dual_gae": "verlog",
 }
+# Over what the relation is computed: as planned, then exploratory.
+CHOICES = (
+    ("all", tuple(PLAN["worlds"]), ""),
+    ("without `forks`", tuple(PLAN["worlds"]), "forks"),
+    ("without tempting", ("repeated", "decisive"), ""),
+    ("without both", ("repeated", "decisive"), "forks"),
+)
 BASE: dict[str, Any] = {
     "credit": {"advantage": {"name": "grpo"}},
     "objective": {"name": "clip", "low": 0.2, "high": 0.2, "dual": "off", "aggregation": "token-mean"},
@@ -151,7 +158,7 @@ def cross_chosen(lines: Sequence[Mapping[str, Any]], world: str, row: str, seeds
     for seed in seeds:
         means = {f: np.mean([area[f, other] for other in seeds if other != seed]) for f in PLAN["factors"]}
         best = max(PLAN["factors"], key=lambda factor: (means[factor], -factor))
-        picks.append(own[best, seed] | {"area": area[best, seed]})
+        picks.append({**own[best, seed], "area": area[best, seed]})
     return Gains(*(np.array([pick[name] for pick in picks]) for name in ("area", "after", "after_greedy")))
 
 
@@ -242,8 +249,24 @@ def page(result: Mapping[str, Any]) -> str:
             rates = (f"{one['working_rates']}", f"{one['ruined']} of {one['cells']}", f"{one['cpu_seconds']:.1f}")
             lines.append((world, f"`{row}`", audit, *shown, above, *rates))
     head = ("world", "method", "audit", "area", "sampled", "greedy", "area above GRPO", "rates", "ruined", "CPU s")
-    link = result["relation"]
-    return f"{table(head, lines)}\n\nrank correlation {link['mean']:.2f} [{link['ci_low']:.2f}, {link['ci_high']:.2f}]"
+    return f"{table(head, lines)}\n\n{relations(result)}"
+
+
+def relations(result: Mapping[str, Any]) -> str:
+    """Markdown table of the rank correlation: over everything, and without what trains on another budget or goal."""
+    lines_by_choice = []
+    for words, worlds, left_out in CHOICES:
+        areas = {world: _area_gains(result, world, left_out) for world in worlds}
+        link = relation({w: {r: one["audit"] for r, one in result["worlds"][w].items()} for w in worlds}, areas)
+        lines_by_choice.append((words, f"{link['mean']:.2f} [{link['ci_low']:.2f}, {link['ci_high']:.2f}]"))
+    return table(("worlds and methods", "rank correlation"), lines_by_choice)
+
+
+def _area_gains(result: Mapping[str, Any], world: str, left_out: str) -> dict[str, np.ndarray]:
+    lines, seeds = result["lines"], result["seeds"]
+    base = cross_chosen(lines, world, "grpo", seeds).training
+    rows = [row for row in PLAN["rows"] if row != left_out]
+    return {row: cross_chosen(lines, world, row, seeds).training - base for row in rows}
 
 
 def draw(result: Mapping[str, Any], path: Path) -> None:

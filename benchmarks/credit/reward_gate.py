@@ -12,7 +12,6 @@ for other seeds on these tasks.
 """
 
 import argparse
-import json
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,13 +19,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kit.process import train_apart
+from benchmarks.kit.process import finish_recipe
 from benchmarks.kit.provenance import RESULTS, origin, write
 from manyturn.agents.evaluation.paired_comparison import Evaluated, compare, read_evaluation, same_tasks, values_over
 from manyturn.agents.evaluation.statistics import Interval, Values, paired_difference
 from manyturn.recipes import load_recipe
-from manyturn.trainers.recipe.config import configure
-from manyturn.trainers.record.run_folder import read_config, read_metrics
+from manyturn.trainers.record.run_folder import read_metrics
 
 CHANGES: Mapping[str, list[str]] = {"ungated": ["--credit.rewards", "[]"], "gated": []}
 COLOURS = {"ungated": "#d97706", "gated": "#2563eb"}
@@ -36,22 +34,19 @@ Run = dict[str, Any]
 
 def run(recipe: str, variant: str, seed: int, out: Path) -> Run:
     """The summary and the training curve of a run, which is made or continued unless it is finished."""
-    begun = (out / "config.toml").is_file()
-    config = configure(load_recipe(recipe), {"seed": seed, **({"credit": {"rewards": []}} if CHANGES[variant] else {})})
-    if begun and read_config(out) != config:
-        raise SystemExit(f"{out} holds a run of another configuration: name another RUN-FOLDER, or remove it")
-    if not (out / "summary.json").is_file():
-        train_apart(
-            ["--resume", str(out)] if begun else ["--recipe", recipe, *CHANGES[variant], "--seed", str(seed)], out
-        )
+    ungated = {"credit": {"rewards": []}} if CHANGES[variant] else {}
+    summary = finish_recipe(recipe, seed, out, CHANGES[variant], **ungated)
     training = [line["success"] for line in read_metrics(out) if line["phase"] == "train"]
-    return {"variant": variant, "training": training, **json.loads((out / "summary.json").read_text())}
+    return {"variant": variant, "training": training, **summary}
 
 
 def check_start(runs: Sequence[Run]) -> None:
     """Raise SystemExit unless both variants of each seed began with the same policy."""
     for seed in {record["seed"] for record in runs}:
-        ungated, gated = ((record["warmup"], record["before"]) for record in runs if record["seed"] == seed)
+        # Time says nothing about weights.
+        ungated, gated = (
+            ({**record["warmup"], "cpu_seconds": 0.0}, record["before"]) for record in runs if record["seed"] == seed
+        )
         if ungated != gated:
             raise SystemExit(
                 f"seed {seed}: gated and ungated were warmed up differently: remove both and run them again"

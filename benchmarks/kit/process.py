@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kit.provenance import ROOT, module_of
+from manyturn.recipes import load_recipe
+from manyturn.trainers.recipe.config import configure
+from manyturn.trainers.record.run_folder import read_config
 
 
 def measure_apart(script: str, *words: str, environment: dict[str, str] | None = None) -> Any:
@@ -39,4 +42,24 @@ def train_apart(words: Sequence[str], out: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "manyturn", "train", *words]
     command += [] if "--resume" in words else ["--out", str(out)]
     subprocess.run(command, check=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+    return json.loads((out / "summary.json").read_text())
+
+
+def finish_recipe(recipe: str, seed: int, out: Path, words: Sequence[str] = (), **changes: Any) -> dict[str, Any]:
+    """The summary of a recipe's run, which is made, or continued unless it is finished.
+
+    Args:
+        out: the run's folder.
+        words: further arguments of ``manyturn train``.
+        changes: the same as sections of a configuration.
+
+    Raises:
+        SystemExit: the folder holds another run.
+    """
+    begun, config = (out / "config.toml").is_file(), configure(load_recipe(recipe), {"seed": seed, **changes})
+    if begun and read_config(out) != config:
+        raise SystemExit(f"{out} holds a run of another configuration: name another RUN-FOLDER, or remove it")
+    if not (out / "summary.json").is_file():
+        new = ["--recipe", recipe, *words, "--seed", str(seed)]
+        train_apart(["--resume", str(out)] if begun else new, out)
     return json.loads((out / "summary.json").read_text())

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -118,7 +119,7 @@ def _command(words: Sequence[str], folders: Mapping[str, Path | None]) -> str:
         if not skipped and word not in ("--out", "--json"):
             command.append(names.get(word, word))
         skipped = word in ("--out", "--json")
-    return " ".join(command)
+    return shlex.join(command)
 
 
 def module_of(script: Path) -> str:

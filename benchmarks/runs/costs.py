@@ -45,7 +45,7 @@ REST = """## What is not here
 
 def page() -> str:
     """The page."""
-    rows = [_row(name, load_recipe(name)["env"]["id"], *_runs_of(name)) for name in whole_runs()]
+    rows = [_row(name, _envs(load_recipe(name)), *_runs_of(name)) for name in whole_runs()]
     head = (
         "recipe",
         "environment",
@@ -61,6 +61,11 @@ def page() -> str:
     compared = [row for file in ("claims.json", "credit_methods_first.jsonl") if (row := _compared(file))]
     second = ("what", "runs", "processor seconds, median (range)", "tokens, median", "from")
     return "\n\n".join([HEAD.rstrip(), RUNS, table(head, rows), COMPARED, table(second, compared), REST]) + "\n"
+
+
+def _envs(recipe: Mapping[str, Any]) -> str:
+    """The environment of a recipe, or several."""
+    return "`, `".join(env["id"] for env in recipe.get("envs", [recipe.get("env")]))
 
 
 def _read(name: str) -> dict[str, Any] | None:

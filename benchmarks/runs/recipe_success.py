@@ -1,22 +1,24 @@
 """Success of a ready-made run over seeds: the figures and pictures that README shows.
 
     python -m benchmarks.runs.recipe_success                  seeds 0, 1 and 2, about fifteen minutes
-    python -m benchmarks.runs.recipe_success --recipe shop-tiny --jobs 2
+    python -m benchmarks.runs.recipe_success --recipe household-tiny --folder RUN-FOLDER --jobs 2
 
-Each seed is a run of its own in a fresh process, as a user starts it. Nothing is selected: all seeds are written.
+Each seed is a run of its own in a fresh process, as a user starts it. Nothing is selected: all seeds are written. With
+a folder the same command continues runs that were interrupted.
 """
 
 import argparse
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.kit.process import train_apart
+from benchmarks.kit.process import finish_recipe
 from benchmarks.kit.provenance import RESULTS, origin, write
 from manyturn.trainers.record.run_folder import read_metrics
 
@@ -27,6 +29,13 @@ def held_out_curve(folder: Path) -> Curve:
     """Steps and success on validation tasks after each of them; empty where the recipe measures none."""
     lines = [line for line in read_metrics(folder) if line["phase"] == "validation"]
     return [line["step"] for line in lines], [line["success"] for line in lines]
+
+
+def cpu_minutes(summary: dict[str, Any], folder: Path) -> dict[str, float]:
+    """Minutes of the processor: of the warm-up, and of the steps, which are all but evaluations and checkpoints."""
+    steps = [line for line in read_metrics(folder) if line["phase"] == "train"]
+    spent = sum(line["rollout_cpu_seconds"] + line["learn_cpu_seconds"] for line in steps)
+    return {"warmup": summary["warmup"].get("cpu_seconds", 0.0) / 60, "steps": spent / 60}
 
 
 def draw(runs: Sequence[dict[str, Any]], curves: Sequence[Curve], path: Path) -> None:
@@ -66,19 +75,24 @@ def main() -> None:
     parser.add_argument("--recipe", default="quickstart")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1, help="runs side by side")
+    parser.add_argument("--folder", type=Path, help="where the runs lie; otherwise nowhere afterwards")
     chosen = parser.parse_args()
     out = RESULTS / f"{chosen.recipe}.json"
-    about = origin(out, ("torch", "transformers", "gymnasium", "numpy"))
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.jobs) as pool:
-        outs = [Path(folder) / f"seed-{seed}" for seed in range(chosen.seeds)]
-        words = [["--recipe", chosen.recipe, "--seed", str(seed)] for seed in range(chosen.seeds)]
-        runs = list(pool.map(train_apart, words, outs))
+    about = origin(out, ("torch", "transformers", "gymnasium", "numpy"), run_folder=chosen.folder)
+    with tempfile.TemporaryDirectory() as passing, ThreadPoolExecutor(chosen.jobs) as pool:
+        outs = [(chosen.folder or Path(passing)) / f"seed-{seed}" for seed in range(chosen.seeds)]
+        runs = list(pool.map(partial(finish_recipe, chosen.recipe), range(chosen.seeds), outs))
+        runs = [run | {"cpu_minutes": cpu_minutes(run, folder)} for run, folder in zip(runs, outs, strict=True)]
         write(out, about, {"runs": runs})
         draw(runs, [held_out_curve(folder) for folder in outs], out.with_suffix(".png"))
     for summary in runs:
-        names = [name for name in ("before", "before_greedy", "after", "after_greedy", "difference") if name in summary]
-        figures = "  ".join(f"{name} {summary[name]['success']:+.3f}" for name in names)
-        print(f"seed {summary['seed']}: {figures}  {summary['seconds']:.0f} s")
+        names = [f"{name}{suffix}" for name in ("before", "after", "difference") for suffix in ("", "_greedy")]
+        figures = "  ".join(f"{name} {summary[name]['success']:+.3f}" for name in names if name in summary)
+        warmup, minutes = summary["warmup"], summary["cpu_minutes"]
+        cost = (
+            f"{warmup['demonstrations']:,} demonstrations, CPU minutes {minutes['warmup']:.1f} + {minutes['steps']:.1f}"
+        )
+        print(f"seed {summary['seed']}: {figures}  {cost}")
 
 
 if __name__ == "__main__":

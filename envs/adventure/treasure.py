@@ -10,9 +10,18 @@ from manyturn.envs.adventure.adventure_env import AdventureEnv
 from manyturn.envs.adventure.exploration import explore, fetch, use
 from manyturn.envs.adventure.house import CARRIED, House
 from manyturn.envs.adventure.quest import Step, holds, milestones
-from manyturn.envs.adventure.treasure_tasks import LEVELS, TreasureLevel, TreasureTasks, check_level, quest_of
+from manyturn.envs.adventure.treasure_tasks import (
+    LEVELS,
+    TreasureLevel,
+    TreasureTasks,
+    check_level,
+    is_of_unseen,
+    quest_of,
+    varied_hunt,
+)
 from manyturn.envs.adventure.world import World
-from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.contract.tasks.task import Direction, Task
 
 
 class Treasure(AdventureEnv[World]):
@@ -93,6 +102,13 @@ class Treasure(AdventureEnv[World]):
 
     def tasks(self, split: str) -> Sequence[Task]:
         return self._tasks[split]
+
+    def vary(self, task: Task, direction: Direction, rng: np.random.Generator) -> Task | None:
+        """Another hunt with a quest of one command more or less, in a room more or less where need be."""
+        return varied_hunt(task, direction, Draws("varied treasure", task.content, int(rng.integers(2**62))))
+
+    def split_rule(self, task: Task) -> str:
+        return "test_unseen" if is_of_unseen(task.params) else super().split_rule(task)
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         params = task.params

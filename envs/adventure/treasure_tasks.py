@@ -6,7 +6,9 @@ until the content hash falls into the split. Plans with names, and pairs of trea
 occur in no other split.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -15,11 +17,12 @@ from manyturn.envs.adventure.layout import Way, bridges, draw_ways, is_unseen, n
 from manyturn.envs.adventure.object_names import COLOURS, CONTAINERS, MATERIALS, ROOMS, SUPPORTS, THINGS
 from manyturn.envs.adventure.quest import Circular, Quest, Step
 from manyturn.envs.contract.stable_random import Draws
-from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, params_of_split
+from manyturn.envs.contract.tasks.task import Direction, GeneratedTasks, Task, params_of_split
 
 SIZES = {"train": 1_000_000, "validation": 100_000, "test": 100_000, "test_unseen": 100_000}
 _ATTEMPTS = 10_000
 _PADDINGS = 40
+_LIDS = ("open", "closed", "locked")
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,37 @@ def _make(prefix: str, split: str, name: str, level: TreasureLevel, number: int)
     assert sketch is not None, f"no quest for {prefix}{number}"
     params = params_of_split(lambda: _named(draws, sketch, level, split == "test_unseen"), split)
     return Task(f"{prefix}{number}", split, params, name, (params["goal"].split()[0],))
+
+
+def varied_hunt(task: Task, direction: Direction, draws: Draws) -> Task | None:
+    """Another hunt of the next size: a quest of one command more or less, in a room more or less where need be.
+
+    None where the quest cannot be shorter, or neither size has one.
+    """
+    house, step = House(task.params), 1 if direction == "harder" else -1
+    rooms, objects = len(task.params["rooms"].split("|")), len(task.params["things"].split("|"))
+    quest = len(quest_of(house, task.params["goal"]).steps) + step
+    plain = not task.params["furniture"]
+    for size in (rooms, rooms + step):
+        if quest < 1 or not 1 <= size <= len(ROOMS) // 2:
+            continue
+        level = TreasureLevel(size, objects, quest, turns=3 * quest + 2 * size, plain=plain)
+        if (sketch := _sketch(draws, level, _ATTEMPTS // 50)) is not None:
+            params = params_of_split(partial(_named, draws, sketch, level, unseen=False), "train")
+            return Task(task.id, "train", params, f"w{size}-o{objects}-q{quest}", (params["goal"].split()[0],))
+    return None
+
+
+def is_of_unseen(params: Mapping[str, Any]) -> bool:
+    """True if the plan with its names, or the pair of treasure and target, is kept for ``test_unseen``."""
+    names = params["rooms"].split("|")
+    ways = [way.split()[:3] for way in params["ways"].split("|") if way]
+    plan = [f"{names[int(a)]} {direction} {names[int(b)]}" for a, direction, b in ways]
+    treasure, goal = params["things"].split("|")[0].rpartition(":")[0], params["goal"].split()
+    target = params["furniture"].split("|")[int(goal[2])].split() if goal[0] == "put" else [""]
+    noun = target[-2] if len(target) > 1 and target[-1] in _LIDS else target[-1]
+    of_goal = bool(params["furniture"]) and is_unseen("goal", treasure, noun)
+    return of_goal or (len(names) > 1 and is_unseen("plan", *plan))
 
 
 # ---- a sketch: numbers instead of names ---------------------------------------------------------------------

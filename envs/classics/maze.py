@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from manyturn.envs.classics.maze_variation import larger_maze, smaller_maze
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.random_keys import digest, generator
-from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
+from manyturn.envs.contract.tasks.task import Direction, GeneratedTasks, Task, split_of
 
 STEPS = {"north": (0, -1), "east": (1, 0), "south": (0, 1), "west": (-1, 0)}
 COLOURS = ("amber", "blue", "brown", "green", "grey", "orange", "pink", "purple", "red", "silver", "white", "yellow")
@@ -26,6 +27,7 @@ class MazeLevel:
 
 
 LEVELS = {"easy": MazeLevel(4, 12), "medium": MazeLevel(6, 20), "hard": MazeLevel(9, 36)}
+_VARIANTS = 16  # that are drawn of a maze until one belongs to the training split
 _TASKS = {"train": 1_000_000, "validation": 100_000, "test": 100_000}
 
 
@@ -145,6 +147,14 @@ class Maze(TextEnv):
         if self._room == self._gold:
             able.append("take gold")
         return sorted(able)
+
+    def vary(self, task: Task, direction: Direction, rng: np.random.Generator) -> Task | None:
+        """The same maze with a room more, or a dead end less; up to twelve rooms, down to three."""
+        for _ in range(_VARIANTS):
+            change = larger_maze(task.params, COLOURS, rng) if direction == "harder" else smaller_maze(task.params, rng)
+            if change is not None and split_of(digest(change)) == "train":
+                return Task(task.id, "train", change, f"{len(change['exits'])} rooms")
+        return None
 
     def anchor(self) -> Hashable:
         return (self.task.id, self._room, self._has_key, self._unlocked, frozenset(self._visited))

@@ -10,7 +10,7 @@ from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.desk.customer import WAIT, Customer, Ticket, TicketOptions, done, facts_of, identity, nouns, ticket
-from manyturn.envs.desk.customer_records import Database, DatabaseArguments
+from manyturn.envs.desk.customer_generator import Database, DatabaseArguments
 from manyturn.envs.desk.database import Store
 from manyturn.envs.desk.desk_tools import CLOSED
 from manyturn.envs.desk.desks.packs import PACKS

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
-from manyturn.envs.desk.customer_records import split_of_user
+from manyturn.envs.desk.customer_generator import split_of_user
 from manyturn.envs.desk.database import Store, Tables
 from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.pack import Kind, Pack, Thing

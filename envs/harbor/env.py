@@ -29,7 +29,7 @@ from manyturn.envs.harbor.folder import task_folders
 from manyturn.envs.harbor.image import Ground, ground, laid_over
 from manyturn.envs.harbor.tasks import Folder, Step, read_task
 from manyturn.envs.harbor.verifier import Verdict
-from manyturn.envs.hosting.handle.container_check import usable
+from manyturn.envs.hosting.handle.engine_check import usable
 from manyturn.envs.software.source.file_tree import difference, patched
 from manyturn.envs.software.source.lru_cache import RecencyCache
 from manyturn.envs.software.source.text_sanitizer import bounded, harmless

@@ -4,7 +4,7 @@ import json
 from math import comb
 
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.pivot.walk_env import PivotWalk
+from manyturn.envs.pivot.pivot_walk import PivotWalk
 
 
 class PivotDelay(PivotWalk):

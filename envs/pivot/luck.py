@@ -7,7 +7,7 @@ import numpy as np
 
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.pivot.walk_env import PivotWalk
+from manyturn.envs.pivot.pivot_walk import PivotWalk
 
 LUCKY, PURSE = 0.5, 1.0  # how probable it is that a purse lies on a path, and its worth
 

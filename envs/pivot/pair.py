@@ -6,7 +6,7 @@ import numpy as np
 
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.pivot.walk_env import PivotWalk
+from manyturn.envs.pivot.pivot_walk import PivotWalk
 
 
 class PivotPair(PivotWalk):

@@ -162,34 +162,34 @@ class Entrant(NamedTuple):
 
 
 async def evaluate_policies(
-    policies: Sequence[Any], settings: Settings, asked: Mapping[str, Any], quiet: bool = False
+    policies: Sequence[Any], settings: Settings, options: Mapping[str, Any], quiet: bool = False
 ) -> list[Evaluation]:
     """Evaluate policies on one panel, one after the other.
 
     Args:
         policies: for each a word as ``find_policy`` takes it, or what ``PythonPolicy`` takes.
-        asked: options of the policies, see ``find_policy``; of several policies each gets those that concern it.
+        options: options of the policies, see ``find_policy``; of several policies each gets those that concern it.
         quiet: show no progress.
 
     Raises:
         ValueError: a policy, an option or a setting will not do; nothing has been played.
     """
-    async with entrants_of(policies, settings, asked) as entrants:
+    async with entrants_of(policies, settings, options) as entrants:
         return await _evaluate(entrants, settings, quiet)
 
 
 @asynccontextmanager
 async def entrants_of(
-    policies: Sequence[Any], settings: Settings, asked: Mapping[str, Any]
+    policies: Sequence[Any], settings: Settings, options: Mapping[str, Any]
 ) -> AsyncIterator[list[Entrant]]:
     """The policies of a call, loaded; in the end their engines are shut down. Takes and raises what
     ``evaluate_policies`` does."""
-    for name in asked:
+    for name in options:
         if name not in SECTIONS:
             raise OverrideError(_no_option(name))
     async with AsyncExitStack() as stack:
         entrants = []
-        for name, policy, given, out in _asked_of_each(policies, settings, asked):
+        for name, policy, given, out in _options_of_each(policies, settings, options):
             if isinstance(policy, LoadedPolicy):
                 candidate = _loaded(policy, given)
             else:
@@ -272,6 +272,7 @@ def _shortened(words: str) -> str:
 
 
 async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool) -> list[Evaluation]:
+    entrants, settings = _in_one_env(entrants, settings)
     own = next((entrant.candidate.env for entrant in entrants if entrant.candidate.env is not None), None)
     pinned = _pinned(settings, own)
     env = settings.env or (pinned.env if pinned and not is_only_by_hand(pinned.env) else own)
@@ -348,19 +349,19 @@ def _unseen(progress: Progress) -> None:
     """Nobody looks."""
 
 
-def _asked_of_each(
-    policies: Sequence[Any], settings: Settings, asked: Mapping[str, Any]
+def _options_of_each(
+    policies: Sequence[Any], settings: Settings, options: Mapping[str, Any]
 ) -> list[tuple[str, Any, Mapping[str, Any], Path | None]]:
     """Of each policy its name, itself, its options and its folder."""
     names = names_of(policies)
-    given: list[Mapping[str, Any]] = [asked]
+    given: list[Mapping[str, Any]] = [options]
     if len(policies) > 1:
         takes = [sections_of(policy) if isinstance(policy, str) else () for policy in policies]
-        for section in asked:
+        for section in options:
             if not any(section in sections for sections in takes):
-                option = option_in(asked, section)
+                option = option_in(options, section)
                 raise OverrideError(f"--{option} has no effect: it concerns none of {', '.join(names)}; leave it out")
-        given = [{section: asked[section] for section in sections if section in asked} for sections in takes]
+        given = [{section: options[section] for section in sections if section in options} for sections in takes]
     folders: list[Path | None] = [None] * len(policies)
     if settings.out is not None:
         folders = [*folders_of(names, settings.out)]
@@ -401,6 +402,15 @@ def folders_of(names: Sequence[str], out: Path) -> list[Path]:
 def stem_of(name: str) -> str:
     """Folder name of a policy."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "policy"
+
+
+def _in_one_env(entrants: Sequence[Entrant], settings: Settings) -> tuple[list[Entrant], Settings]:
+    """Entrants and settings, where a policy was trained in several environments and one of them is named."""
+    here = [one._replace(candidate=one.candidate.in_env(settings.env)) for one in entrants]
+    for one, now in zip(entrants, here, strict=True):
+        if settings.env in one.candidate.homes:  # the run's name of an environment, which is no id
+            return here, replace(settings, env=now.candidate.env)
+    return here, settings
 
 
 def _one_world(env: str, settings: Settings, entrants: Sequence[Entrant]) -> tuple[Mapping[str, Any], Wrappers]:

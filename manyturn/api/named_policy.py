@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,10 +28,12 @@ from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import is_file, load_file
 from manyturn.envs.contract.registration.sibling_modules import source_files
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
+from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.terminal.overrides import OverrideError, changed, chosen
 
 if TYPE_CHECKING:
     from manyturn.agents.model.language_model import LanguageModel
+    from manyturn.trainers.recipe.config import EnvConfig
 
 LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for
 LONGEST_CONVERSATION = 131_072  # tokens that an endpoint may be sent; most say themselves where they end
@@ -45,7 +47,7 @@ _NAME_IT = "Write openai:MODEL, such as openai:gpt-4o, and set OPENAI_BASE_URL t
 _HOSTED = re.compile(
     r"(?:gpt-|chatgpt|o[134](?:-|$)|claude-|gemini-|grok-|deepseek-(?:chat|reasoner)|mistral-)[\w.:-]*"
 )
-Asked = Mapping[str, Any]
+PolicyOptions = Mapping[str, Any]
 
 
 class EvaluateConfig(Options):
@@ -70,6 +72,7 @@ class Candidate:
         seen: contents of the tasks that it was trained on.
         max_turns: the turn limit of environments that have none of their own.
         engines: those that it draws with, to be shut down when it has played.
+        homes: the environments of a policy that was trained in several, by name; empty for others.
     """
 
     policy: Policy
@@ -80,45 +83,67 @@ class Candidate:
     seen: frozenset[str] = frozenset()
     max_turns: int = 100
     engines: Sequence[Engine] = ()
+    homes: "Mapping[str, EnvConfig]" = field(default_factory=dict)
+
+    def in_env(self, env: str | None) -> "Candidate":
+        """The policy with that of its several environments which a name or an id means; itself where it has one.
+
+        Raises:
+            ValueError: it has several, and none or more than one is meant.
+        """
+        names = ", ".join(self.homes)
+        if not self.homes:
+            return self
+        if env is None:
+            raise ValueError(f"which environment? The policy was trained in {names}: add --env with one of them")
+        meant = [name for name, home in self.homes.items() if portable_name(home.id) == portable_name(env)]
+        meant = [env] if env in self.homes else meant
+        if len(meant) > 1:
+            raise ValueError(f"{env} is {' and '.join(meant)} in the run: name one of them as --env")
+        if not meant:
+            return replace(self, homes={})
+        home, identity = self.homes[meant[0]], self.env_identity
+        own = None if identity is None else identity.members.get(meant[0])
+        return replace(self, env=home.id, env_args=home.args, wrappers=home.wrappers, env_identity=own, homes={})
 
 
-def find_policy(word: str, asked: Asked) -> Candidate:
+def find_policy(word: str, options: PolicyOptions) -> Candidate:
     """The policy that a word names.
 
     Args:
         word: expert, random, replay:FOLDER, FILE.py:POLICY, openai:MODEL, a run's folder, a checkpoint, or a model's
             folder, GGUF file or id.
-        asked: options by section, as ``parse_overrides`` found them: agent, sampling, engine, endpoint.
+        options: options by section, as ``parse_overrides`` found them: agent, sampling, engine, endpoint.
 
     Raises:
         ValueError: there is no such policy, or an option does not exist or would have no effect on it.
     """
     if word in SCRIPTS:
-        _refuse(asked, SECTIONS, f"{word} draws no tokens")
+        _refuse(options, SECTIONS, f"{word} draws no tokens")
         return Candidate(SCRIPTS[word])
     if word.lower() in SCRIPTS and not Path(word).exists():
         raise ValueError(f"there is no policy {word}: did you mean {word.lower()}?")
     if word in ("replay", "replay:"):
         raise ValueError("which evaluation? Write replay:FOLDER, a folder of manyturn evaluate POLICY --out FOLDER")
     if word.startswith("replay:"):
-        _refuse(asked, SECTIONS, f"{word} draws no tokens")
+        _refuse(options, SECTIONS, f"{word} draws no tokens")
         return Candidate(Replay.of(Path(word.removeprefix("replay:"))))
     if is_file(word):
-        _refuse(asked, SECTIONS, f"{word} is called as it is")
+        _refuse(options, SECTIONS, f"{word} is called as it is")
         return Candidate(_of_a_file(word))
     if word.startswith("openai:"):
-        _refuse(asked, ("engine",), "openai:MODEL asks an endpoint")
-        return _behind_endpoint(word.removeprefix("openai:"), asked)
+        _refuse(options, ("engine",), "openai:MODEL asks an endpoint")
+        return _behind_endpoint(word.removeprefix("openai:"), options)
     if word == "openai":
         raise ValueError(f"which model of the endpoint? {_NAME_IT}")
-    _refuse(asked, ("endpoint",), _NO_ENDPOINT)
+    _refuse(options, ("endpoint",), _NO_ENDPOINT)
     folder = Path(word).resolve() if Path(word).exists() else Path(word)
     if (folder / "config.toml").is_file():
-        return _trained(folder, None, asked)
+        return _trained(folder, None, options)
     if (folder / "manifest.json").is_file() and (folder / "state.json").is_file():
-        return _trained(folder.parent.parent, folder, asked)
+        return _trained(folder.parent.parent, folder, options)
     if folder.name == "model" and (folder.parent / "manifest.json").is_file():
-        return find_policy(str(folder.parent), asked)
+        return find_policy(str(folder.parent), options)
     if folder.is_file() and folder.suffix != ".gguf":
         also = f"{word}:POLICY, " if word.endswith(".py") else ""
         raise ValueError(f"{word} is a file: name {also}a run's folder, a checkpoint, a model's folder, or a GGUF file")
@@ -126,7 +151,7 @@ def find_policy(word: str, asked: Asked) -> Candidate:
         raise ValueError(_no_folder(Path(word)))
     if not folder.exists() and _HOSTED.fullmatch(word):
         raise ValueError(f"{word} is a model at an endpoint: write openai:{word}, and set OPENAI_BASE_URL")
-    return _model(word, asked)
+    return _model(word, options)
 
 
 def sections_of(word: str) -> tuple[str, ...]:
@@ -154,24 +179,26 @@ def _of_a_file(word: str) -> PythonPolicy:
     return PythonPolicy(function, word, digest(text)[:8])
 
 
-def _behind_endpoint(model: str, asked: Asked) -> Candidate:
+def _behind_endpoint(model: str, options: PolicyOptions) -> Candidate:
     from manyturn.agents.play.endpoint.options import EndpointSampling
     from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 
     if not model:
         raise ValueError(f"which model of the endpoint? {_NAME_IT}")
-    config = changed(_SPACIOUS, "agent", asked.get("agent", {}))
-    sampling = changed(EndpointSampling(), "sampling", asked.get("sampling", {}))
-    return Candidate(OpenAIPolicy(model, config, sampling, changed(Endpoint(), "endpoint", asked.get("endpoint", {}))))
+    config = changed(_SPACIOUS, "agent", options.get("agent", {}))
+    sampling = changed(EndpointSampling(), "sampling", options.get("sampling", {}))
+    return Candidate(
+        OpenAIPolicy(model, config, sampling, changed(Endpoint(), "endpoint", options.get("endpoint", {})))
+    )
 
 
-def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
+def _trained(run: Path, checkpoint: Path | None, options: PolicyOptions) -> Candidate:
     from manyturn.trainers.recipe.config_diff import shown
     from manyturn.trainers.record.checkpoint import beside, newest_checkpoint, read_state, verify
     from manyturn.trainers.record.config_edits import edits_since
     from manyturn.trainers.record.run_folder import read_config
 
-    _refuse(asked, ("agent",), "a run acts as it was trained to, see its config.toml")
+    _refuse(options, ("agent",), "a run acts as it was trained to, see its config.toml")
     config = read_config(run)
     if checkpoint is None:
         checkpoint, problems = newest_checkpoint(run / "checkpoints")
@@ -185,9 +212,9 @@ def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
     state = read_state(checkpoint)
     if edits := edits_since(checkpoint, config):
         print(f"{run}/config.toml was edited since {checkpoint}, and counts: {shown(edits)}", file=sys.stderr)
-    sampling = changed(config.sampling, "sampling", asked.get("sampling", {}))
+    sampling = changed(config.sampling, "sampling", options.get("sampling", {}))
 
-    drawing = chosen(ENGINES, config.engine, "engine", asked.get("engine", {}))
+    drawing = chosen(ENGINES, config.engine, "engine", options.get("engine", {}))
     barrier, engines = BatchBarrier(), list[Engine]()
 
     def policy(name: str, label: str) -> Agent:
@@ -196,8 +223,11 @@ def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
         return Agent(config.agent, language.template, engines[-1], sampling, _named(label, language))
 
     playing = _playing(config.roles, policy, f"{run.name} step {state['step']}")
-    env, seen, identity = config.env, frozenset(state["seen"]), EnvIdentity.of(state)
-    return Candidate(playing, env.id, env.args, env.wrappers, identity, seen, config.rollout.max_turns, engines)
+    seen, identity, most = frozenset(state["seen"]), EnvIdentity.of(state), config.rollout.max_turns
+    if (env := config.env) is None:
+        homes = config.environments
+        return Candidate(playing, env_identity=identity, seen=seen, max_turns=most, engines=engines, homes=homes)
+    return Candidate(playing, env.id, env.args, env.wrappers, identity, seen, most, engines)
 
 
 def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], label: str) -> Policy:
@@ -211,14 +241,14 @@ def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], labe
     return Cast({role: trained[name] if name in trained else SCRIPTS[name] for role, name in roles.items()})
 
 
-def _model(word: str, asked: Asked) -> Candidate:
-    config = changed(_AGENT, "agent", asked.get("agent", {}))
+def _model(word: str, options: PolicyOptions) -> Candidate:
+    config = changed(_AGENT, "agent", options.get("agent", {}))
     usual = Sampling(max_tokens=config.reply_format.reply_tokens(tools=False))
-    sampling = changed(usual, "sampling", asked.get("sampling", {}))
+    sampling = changed(usual, "sampling", options.get("sampling", {}))
     config.check_text()
     if reason := config.refuse(None, None):
         raise ValueError(reason)
-    drawing = chosen(ENGINES, _ENGINE, "engine", asked.get("engine", {}))
+    drawing = chosen(ENGINES, _ENGINE, "engine", options.get("engine", {}))
     try:
         language = _loaded(word)
     except ModelError as error:
@@ -228,7 +258,7 @@ def _model(word: str, asked: Asked) -> Candidate:
             raise ModelError(f"a model at an endpoint is named openai:{word}. As a model here: {error}") from error
         raise ModelError(f"there is no folder {word}: did you mean {near}? As a model: {error}") from error
     limit = getattr(language.model.config.get_text_config(), "max_position_embeddings", None) or LONGEST_CONTEXT
-    if "max_context" not in asked.get("agent", {}):
+    if "max_context" not in options.get("agent", {}):
         config = config.model_copy(update={"max_context": min(limit, LONGEST_CONTEXT)})
     elif config.max_context > limit:
         raise ModelError(
@@ -288,14 +318,14 @@ def _no_folder(path: Path) -> str:
     return f"there is no {path}: {hint}"
 
 
-def option_in(asked: Asked, section: str) -> str:
+def option_in(options: PolicyOptions, section: str) -> str:
     """Name of the first option of a section as the command line has it."""
-    given = asked[section]
+    given = options[section]
     name = f"{section}.{next(iter(given))}" if isinstance(given, dict) and given else section
     return name.replace("_", "-")
 
 
-def _refuse(asked: Asked, sections: Sequence[str], why: str) -> None:
+def _refuse(options: PolicyOptions, sections: Sequence[str], why: str) -> None:
     for section in sections:
-        if section in asked:
-            raise OverrideError(f"--{option_in(asked, section)} has no effect: {why}; leave it out")
+        if section in options:
+            raise OverrideError(f"--{option_in(options, section)} has no effect: {why}; leave it out")

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.terminal.escape import visible
-from manyturn.trainers.run.setup.duration_forecast import Measured, Planned, measured, plan
+from manyturn.trainers.run.setup.duration_forecast import Measured, Planned, Step, measured, plan
 
 STALENESS = (0, 1, 4)
 
@@ -76,6 +76,7 @@ def _show(run: Path, measured: Measured, steps: int, rows: Sequence[Planned], co
         f"{mean(step.learn_seconds for step in made):.2f} s to learn, "
         f"{mean(step.beside for step in made):.2f} s for the rest",
         f"an episode: {play / of_step:.2f} s, of which its environment {env / of_step:.3f} s",
+        *_envs(made),
         *_memory(run),
     ]
     for line in lines:
@@ -98,6 +99,16 @@ def _show(run: Path, measured: Measured, steps: int, rows: Sequence[Planned], co
     console.print(
         Text("* as it was measured. All others take a turn to last as long as there, however many there are.")
     )
+
+
+def _envs(made: Sequence[Step]) -> list[str]:
+    """A line for each of several environments: the duration of its episodes."""
+    lines = list[str]()
+    for env in made[0].by_env:
+        if pairs := [pair for step in made for pair in step.by_env[env]]:
+            full, own = (mean(seconds) for seconds in zip(*pairs, strict=True))
+            lines.append(f"{env}: an episode {full:.2f} s, of which its environment {own:.3f} s")
+    return lines
 
 
 def _memory(run: Path) -> list[str]:

@@ -20,7 +20,7 @@ from manyturn.recipes.stack import combined, named_env, replaced_settings
 from manyturn.terminal.event_loop import result_of
 from manyturn.terminal.overrides import put_option
 from manyturn.terminal.results_table import print_outcome
-from manyturn.trainers.recipe.config import RunConfig, configure, parts_as_tables
+from manyturn.trainers.recipe.config import RunConfig, configure, names_envs, parts_as_tables
 
 if TYPE_CHECKING:
     import gymnasium
@@ -81,7 +81,7 @@ def train(
     recipes = [os.fspath(name) for name in names]
     with refusals_by_recipe(recipes):
         config = configured(recipes, nested(options), env)
-        return _played(config, Path(out) if out is not None else fresh_folder(config.env.id), report, progress)
+        return _played(config, Path(out) if out is not None else fresh_folder(config.env_title), report, progress)
 
 
 def resume(
@@ -128,10 +128,12 @@ def configured(recipes: Sequence[str], changes: Mapping[str, Any], env: Any = No
     if env is not None:
         if (other := named_env(changes)) is not None:
             raise ConfigError(f"{env_name(env)} and env.id = {other}: name one environment")
+        if changes.get("envs"):
+            raise ConfigError(f"{env_name(env)} and envs: name one environment, or all of them in envs")
         given["env"] = {"id": env_name(env)}
     loaded = [named_recipe(name) for name in recipes]
     named = named_env(changes, given)
-    if named is None and named_env(*(recipe.values for recipe in loaded)) is None:
+    if not any(map(names_envs, (changes, given, *(recipe.values for recipe in loaded)))):
         raise ConfigError(
             "which environment? Name one, such as manyturn/Maze-v0 (see manyturn envs), or give --recipe with the "
             "recipe of a complete run (see manyturn recipes)"
@@ -170,7 +172,7 @@ def without_foreign_bars() -> Iterator[None]:
 
 def fresh_folder(env: str) -> Path:
     """The first folder runs/ENV-1, runs/ENV-2 and so on that is not there yet."""
-    stem = env.rpartition(":")[2].rpartition("/")[2].lower()
+    stem = env.rpartition(":")[2].rpartition("/")[2].lower().replace(" + ", "-")
     numbers = (n for n in range(1, 10_000) if not Path(f"runs/{stem}-{n}").exists())
     return Path(f"runs/{stem}-{next(numbers)}")
 

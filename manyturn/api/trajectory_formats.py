@@ -1,9 +1,10 @@
 """Import and export of trajectories: runs and evaluations in foreign formats, and foreign ones as folders of ours."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from manyturn.agents.evaluation.paired_comparison import read_evaluation
 from manyturn.agents.play.agent import AgentConfig
@@ -16,6 +17,9 @@ from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
 from manyturn.envs.contract.tasks.env_identity import KEY
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.terminal.event_loop import result_of
+
+if TYPE_CHECKING:
+    from manyturn.trainers.recipe.config import EnvConfig, RunConfig
 
 Writer = Callable[[Path, Iterable[Trajectory]], int]
 Note = Callable[[str], object]
@@ -111,13 +115,26 @@ def _of_run(run: Path, note: Note) -> Iterator[Trajectory]:
     from manyturn.trainers.record.run_folder import newest_state, read_config, step_ledgers, step_tables
 
     config = read_config(run)
-    env, agent = config.env, config.agent.model_dump(mode="json")
-    wrappers = [wrapper.model_dump(mode="json") for wrapper in env.wrappers]
+    abouts = {name: _about_env(run, config, env, note) for name, env in config.environments.items()}
+    numbers = [file.stem.removeprefix("step_") for file in (run / "episodes").glob("step_*.parquet")]
+    state = newest_state(run)
+    for step in sorted(int(number) for number in numbers if number.isdecimal()):
+        turns, episodes = step_tables(run, step)
+        identity = env_identity_at(state, step)
+        for one in of_tables(episodes, turns, step_ledgers(run, step), {}):
+            name = next(env for env in abouts if not config.envs or one.episode["task"].startswith(f"{env}/"))
+            own = identity if not config.envs or identity is None else identity["members"].get(name)
+            yield replace(one, about={**abouts[name], KEY: own})
+
+
+def _about_env(run: Path, config: "RunConfig", env: "EnvConfig", note: Note) -> dict[str, Any]:
+    """Settings that a run's trajectories in one environment share."""
+    agent = config.agent.model_dump(mode="json")
     instructions = _instructions(env.id, env.args, env.wrappers, agent, note)
-    about = {
+    return {
         "env": env.id,
         "args": dict(env.args),
-        "wrappers": wrappers,
+        "wrappers": [wrapper.model_dump(mode="json") for wrapper in env.wrappers],
         "user": None,
         "policy": f"{run.resolve().name}, training",
         "agent": agent,
@@ -126,12 +143,6 @@ def _of_run(run: Path, note: Note) -> Iterator[Trajectory]:
         "max_turns": config.rollout.max_turns,
         "system": config.agent.system_text(instructions) or None,
     }
-    numbers = [file.stem.removeprefix("step_") for file in (run / "episodes").glob("step_*.parquet")]
-    state = newest_state(run)
-    for step in sorted(int(number) for number in numbers if number.isdecimal()):
-        turns, episodes = step_tables(run, step)
-        identity = env_identity_at(state, step)
-        yield from of_tables(episodes, turns, step_ledgers(run, step), {**about, KEY: identity})
 
 
 def _instructions(env: str, args: Any, wrappers: Any, agent: Any, note: Note) -> str:

@@ -8,7 +8,7 @@ from html import escape
 
 from manyturn.audit.plots import plots
 from manyturn.audit.result import CreditAudit
-from manyturn.audit.table import interval, number
+from manyturn.audit.table import interval, label, number
 from manyturn.terminal.escape import visible
 from manyturn.trainers.credit.audit.correlation import Estimate
 from manyturn.trainers.credit.audit.sample import OWN
@@ -68,15 +68,19 @@ def _methods(audit: CreditAudit) -> str:
     names = ["method", "correlation", "within episodes", f"over {first}", "sign", "idle", "slope"]
     names += ["alignment", "spread"]
     rows = [_row(names, "th")]
-    for score in audit.ranked:
+    for score in (*audit.ranked, *audit.oracles):
         alignment = score.alignment
         over = "" if score.over_base is None else interval(score.over_base, "+")
-        cells = [score.method, interval(score.correlation), interval(score.within), over, interval(score.sign)]
+        cells = [label(score), interval(score.correlation), interval(score.within), over, interval(score.sign)]
         cells += [number(score.idle), number(score.slope)]
         cells += ["", ""] if alignment is None else [interval(Estimate(*alignment[:3])), number(alignment.spread)]
         rows.append(_row(cells))
     skipped = "".join(f"<p>Not scored: {escape(name)}: {escape(why)}</p>" for name, why in audit.skipped.items())
-    return f"<h2>Methods</h2><table>{''.join(rows)}</table>{skipped}"
+    same = "".join(
+        f"<p>No effect here: {escape(name)}: the same credit as {escape(other)}</p>"
+        for name, other in audit.without_effect.items()
+    )
+    return f"<h2>Methods</h2><table>{''.join(rows)}</table>{same}{skipped}"
 
 
 def _anchors(audit: CreditAudit) -> str:
@@ -84,17 +88,17 @@ def _anchors(audit: CreditAudit) -> str:
     rows += [_row([one.anchor, f"{one.shared:.0%}", interval(one.forgotten)]) for one in audit.anchors]
     kinds = list(audit.sample.anchors)
     matrix = [_row(["correlation by anchor", *kinds], "th")]
-    for own in audit.ranked:
+    for own in (*audit.ranked, *audit.oracles):
         others = {score.anchor: score for score in audit.scores if score.method == own.method}
         if len(others) > 1:
-            matrix.append(_row([own.method, *(interval(others.get(kind, own).correlation) for kind in kinds)]))
+            matrix.append(_row([label(own), *(interval(others.get(kind, own).correlation) for kind in kinds)]))
     table = f"<p></p><table>{''.join(matrix)}</table>" if len(matrix) > 1 else ""
     return f"<h2>Anchors</h2><table>{''.join(rows)}</table>{table}"
 
 
 def _episodes(audit: CreditAudit) -> str:
     """Complete groups turn by turn, as many as there is room for."""
-    credits = {score.method: audit.credits[score.method, OWN] for score in audit.ranked}
+    credits = {label(score): audit.credits[score.method, OWN] for score in (*audit.ranked, *audit.oracles)}
     parts, first, shown = ["<h2>Turns</h2>"], 0, 0
     parts.append(
         "<p>Each turn with its true effect ± standard error, bold where it is certain, and the credit of each method "

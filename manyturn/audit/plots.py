@@ -5,16 +5,17 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from manyturn.audit.result import CreditAudit
+from manyturn.audit.table import label
 from manyturn.trainers.credit.audit.correlation import Estimate
 from manyturn.trainers.credit.audit.scores import MethodScore
 
 _INK, _LIGHT, _MARK = "#1f2933", "#d3d9e0", "#2f6fb3"
-_ROW, _LABEL, _PLOT = 22, 250, 420
+_ROW, _LABEL, _PLOT = 22, 310, 420
 
 
 def plots(audit: CreditAudit) -> dict[str, str]:
     """Name -> picture."""
-    ranked = audit.ranked
+    ranked = [*audit.ranked, *audit.oracles]
     pictures = {"correlation": dots(ranked, "correlation with the true effect", lambda score: score.correlation)}
     pictures["within"] = dots(ranked, "correlation within episodes", lambda score: score.within)
     if ranked and ranked[0].alignment is not None:
@@ -24,7 +25,7 @@ def plots(audit: CreditAudit) -> dict[str, str]:
             lambda score: Estimate(*(score.alignment or (math.nan,) * 3)[:3]),
             None if audit.truth.alignment is None else audit.truth.alignment.mean,
         )
-    pictures["calibration"] = calibration(ranked[:6])
+    pictures["calibration"] = calibration(audit.ranked[:6])
     return pictures
 
 
@@ -36,7 +37,7 @@ def dots(
     Args:
         ceiling: what can be reached at most; a dashed line.
     """
-    rows = [(score.method, figure(score)) for score in scores]
+    rows = [(label(score), figure(score)) for score in scores]
     ends = [end for _, one in rows for end in one if not math.isnan(end)] + ([] if ceiling is None else [ceiling])
     low, high = min([0.0, *ends]), max([0.1, *ends])
     step = 0.1 if high - low <= 1 else 0.25

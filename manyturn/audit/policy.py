@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from manyturn.agents.play.agent import Agent
 from manyturn.api.named_policy import find_policy
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.terminal.event_loop import result_of
 from manyturn.trainers.credit_audit.agent_player import AgentAuditPlayer
@@ -68,6 +70,9 @@ def audited_policy(
         return
     if workers:
         raise ValueError(f"{policy} draws with one engine, in this process: leave workers out")
+    near = near_names(policy.partition(":")[0], ("random", "expert"), n=1, cutoff=0.75)
+    if near and not Path(policy).exists():
+        raise ValueError(f"there is no policy {policy!r}: did you mean {near[0]}?")
     with _language_model(policy) as (agent, trained_on, trained_args):
         args = dict(trained_args if env_args is None and trained_on == env else env_args or {})
         world = _world(env, args, config)

@@ -14,8 +14,14 @@ from manyturn.trainers.credit.batch.turn_batch import FloatK
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit_audit.audit_passes import Audited
 from manyturn.trainers.credit_audit.config import AuditConfig
-from manyturn.trainers.credit_audit.scoring_sample import audited_tasks
+from manyturn.trainers.credit_audit.scoring_sample import ORACLE, audited_tasks
 
+_FIXES = {
+    "steps": "Raise --steps",
+    "seconds": "Raise --seconds, or leave it out,",
+    "most": "Lower --reliability, or audit a policy whose turns matter more,",
+    "passes": "Lower --reliability, or audit a policy whose turns matter more,",
+}
 FORGETS = 0.1  # share of the spread of values from which an anchor is said to forget what decides
 RECURS = 0.3  # share of turns with a companion below which an anchor is said not to come back
 
@@ -61,16 +67,38 @@ class CreditAudit:
             about: environment, its arguments, and the policy's name.
             anchors: kinds to compare the environment's own anchor with.
         """
-        sample = AuditSample.of(audited_tasks(played.tasks, config.siblings, anchors))
+        sample = AuditSample.of(audited_tasks(played.tasks, config.siblings, anchors), ORACLE)
         scores, skipped, credits = score_methods(sample, methods)
         truth = Scorer(sample).truth()
         return cls(*about, config, played, sample, truth, scores, skipped, anchor_scores(sample), credits)
 
     @property
     def ranked(self) -> list[MethodScore]:
-        """Scores by the environment's own anchor, the highest correlation first."""
-        own = [score for score in self.scores if score.anchor == OWN]
+        """Scores by the environment's own anchor, the highest correlation first: without methods that are given true
+        values, and without those that change nothing here."""
+        return self._sorted(oracle=False)
+
+    @property
+    def oracles(self) -> list[MethodScore]:
+        """Scores of methods that are given true values, such as those of a perfect critic, the highest first."""
+        return self._sorted(oracle=True)
+
+    @property
+    def without_effect(self) -> dict[str, str]:
+        """Method -> the method that has the same credit on these turns."""
+        return {score.method: score.same_as for score in self.scores if score.same_as is not None}
+
+    def _sorted(self, *, oracle: bool) -> list[MethodScore]:
+        own = [one for one in self.scores if one.anchor == OWN and one.same_as is None and one.oracle == oracle]
         return sorted(own, key=lambda score: -score.correlation.mean)
+
+    @property
+    def branches(self) -> float:
+        """Branches that methods see for each episode of the group; NaN: none were played."""
+        if self.sample.branched is None:
+            return float("nan")
+        episodes = sum(len(task.episodes) for task in self.played.tasks)
+        return len(self.sample.branched.truncated_E) / episodes - 1
 
     @property
     def success(self) -> float:
@@ -88,8 +116,8 @@ class CreditAudit:
             )
         elif self.truth.reliability < self.config.reliability:
             lines.append(
-                f"The truth's reliability is {self.truth.reliability:.2f}, below {self.config.reliability:g}: "
-                f"continuations ended by {self.played.ended}. Raise --steps before ranking by this table."
+                f"The truth's reliability is {self.truth.reliability:.3f}, below {self.config.reliability:g}: "
+                f"continuations ended by {self.played.ended}. {_FIXES[self.played.ended]} before ranking by this table."
             )
         for score in self.anchors:
             if score.shared < RECURS:
@@ -118,6 +146,7 @@ class CreditAudit:
                 "turns": len(self.sample.task_K),
                 "success": self.success,
                 "continuations": self.played.continuations,
+                "branches_per_episode": plain(self.branches),
                 "steps": self.played.steps,
                 "ended": self.played.ended,
                 "passes": list(self.played.passes),
@@ -125,6 +154,7 @@ class CreditAudit:
             "truth": plain(asdict(self.truth)),
             "methods": [plain(asdict(score)) for score in self.scores],
             "skipped": dict(self.skipped),
+            "without_effect": self.without_effect,
             "anchors": [plain(score._asdict()) for score in self.anchors],
             "remarks": self.remarks,
         }

@@ -4,29 +4,38 @@ import math
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from manyturn.audit.result import CreditAudit
 from manyturn.trainers.credit.audit.correlation import Estimate
 from manyturn.trainers.credit.audit.sample import OWN
+from manyturn.trainers.credit.audit.scores import MethodScore
+
+_WIDEST = 400
 
 
 def print_audit(audit: CreditAudit, console: Console) -> None:
     """Everything that an audit says, in three tables."""
     for line in _facts(audit):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.print(_methods(audit))
-    if (matrix := _by_anchor(audit)).row_count:
-        console.print(matrix)
-    console.print(_anchors(audit))
+    for table in (_methods(audit), _by_anchor(audit), _anchors(audit)):
+        if table.row_count:
+            # A name that is cut cannot be copied: a narrow terminal gets long lines.
+            wide = Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum
+            narrow, console.width = console.width, max(wide, console.width)
+            console.print(table)
+            console.width = narrow
     for remark in audit.remarks:
         console.print(Text(remark), soft_wrap=True)
+    for method, other in audit.without_effect.items():
+        console.print(Text(f"no effect here: {method}: the same credit as {other}"), soft_wrap=True, style="dim")
     for method, reason in audit.skipped.items():
         console.print(Text(f"not scored: {method}: {reason}"), soft_wrap=True, style="dim")
 
 
-def _facts(audit: CreditAudit) -> tuple[str, str]:
+def _facts(audit: CreditAudit) -> tuple[str, ...]:
     truth, played = audit.truth, audit.played
     episodes = sum(len(task.episodes) for task in played.tasks)
     success = "" if math.isnan(audit.success) else f", success {audit.success:.0%}"
@@ -36,7 +45,17 @@ def _facts(audit: CreditAudit) -> tuple[str, str]:
         f"reliability of the truth {truth.reliability:.2f}, within episodes {truth.reliability_within:.2f}, of the "
         f"gradient {number(truth.gradient)}; {truth.certain:.0%} of turns have a certain effect, "
         f"{number(100 * truth.carrying, 0)}% carry nine tenths of all effect",
+        *_branches(audit),
     )
+
+
+def _branches(audit: CreditAudit) -> list[str]:
+    """The cost of methods that compare branches."""
+    if math.isnan(audit.branches):
+        return []
+    return [
+        f"methods with branches see {audit.config.siblings} of each turn: {audit.branches:.0f} for each episode",
+    ]
 
 
 def _methods(audit: CreditAudit) -> Table:
@@ -44,9 +63,9 @@ def _methods(audit: CreditAudit) -> Table:
     table = _table("credit against the true effect of turns", "method")
     for name in ("correlation", "in episodes", f"over {first}", "sign", "alignment"):
         table.add_column(name, justify="right", no_wrap=True)
-    for score in audit.ranked:
+    for score in (*audit.ranked, *audit.oracles):
         table.add_row(
-            Text(score.method),
+            Text(label(score)),
             short(score.correlation),
             short(score.within),
             "" if score.over_base is None else short(score.over_base, sign="+"),
@@ -65,10 +84,10 @@ def _by_anchor(audit: CreditAudit) -> Table:
     table = _table("correlation by anchor", "method")
     for kind in kinds:
         table.add_column(kind, justify="right", no_wrap=True)
-    for own in audit.ranked:
+    for own in (*audit.ranked, *audit.oracles):
         others = {score.anchor: score for score in audit.scores if score.method == own.method}
         if len(others) > 1:
-            table.add_row(Text(own.method), *(short(others.get(kind, own).correlation) for kind in kinds))
+            table.add_row(Text(label(own)), *(short(others.get(kind, own).correlation) for kind in kinds))
     return table
 
 
@@ -80,6 +99,11 @@ def _anchors(audit: CreditAudit) -> Table:
         name = f"{score.anchor} (its own)" if score.anchor == OWN else score.anchor
         table.add_row(name, f"{score.shared:.0%}", interval(score.forgotten))
     return table
+
+
+def label(score: MethodScore) -> str:
+    """The method's name; marked where true values are given to it."""
+    return f"{score.method} (given the truth)" if score.oracle else score.method
 
 
 def interval(ends: Estimate, sign: str = "") -> str:
@@ -105,5 +129,5 @@ def number(value: float, digits: int = 2) -> str:
 
 def _table(title: str, first: str) -> Table:
     table = Table(title=title, box=box.SIMPLE, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(first, overflow="fold")
+    table.add_column(first, no_wrap=True)
     return table

@@ -94,6 +94,7 @@ def train(
     Sections, and the options that are set most:
 
     - env: id, args, wrappers, workers, timeout
+    - envs: several environments: --envs '["manyturn/Maze-v0", {id = "manyturn/Desk-v0", weight = 2}]'
     - model: path, dtype, width, layers
     - agent: format, context, max-context, system
     - sampling: temperature, max-tokens
@@ -143,12 +144,15 @@ def train(
 
     named, options = parse_words(words)
     if len(named) > 1:
-        raise ValueError(f"{named[1]!r} is no option: name one environment, then --section.name value for each option")
+        raise ValueError(
+            f"{named[1]!r} is no option: name one environment, or several in --envs, then --section.name value for "
+            "each option"
+        )
     if tasks is not None:
         put_option(options, "tasks", list(tasks))
     with refusals_by_recipe(recipe):
         config = configured(recipe, options, *named)
-        _train(config, out or fresh_folder(config.env.id))
+        _train(config, out or fresh_folder(config.env_title))
 
 
 @app.command(group=POLICIES)
@@ -435,7 +439,7 @@ def _train(config: Any, out: Path, **resumed: Any) -> None:
     from manyturn.trainers.record.stop_signal import Stopped
 
     if own_rank():
-        from manyturn.trainers.run.setup.rank_runs import follow
+        from manyturn.trainers.run.setup.rank_startup import follow
 
         return follow()
     from manyturn.api.training import without_foreign_bars

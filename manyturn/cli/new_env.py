@@ -33,7 +33,7 @@ def new_env(name: str, out: Path = Path("."), kind: str = "text") -> list[str]:
     Args:
         name: name of the file; the class is called after it, ``my_world`` giving ``MyWorld``.
         out: the folder, made if need be.
-        kind: one of ``KINDS``; each is a file of ``manyturn/starters``.
+        kind: one of ``KINDS``; each is a file of ``manyturn/cli/starters``.
 
     Returns:
         The commands to go on with.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyturn.envs.contract.options.options import ConfigError, unknown
-from manyturn.trainers.recipe.config import read_toml
+from manyturn.trainers.recipe.config import names_envs, read_toml
 
 if TYPE_CHECKING:
     from manyturn.recipes.stack import NamedRecipe
@@ -25,7 +25,7 @@ def names() -> list[str]:
 
 def whole_runs() -> list[str]:
     """Names of the recipes of complete runs."""
-    return [name for name in names() if "id" in load_recipe(name).get("env", {})]
+    return [name for name in names() if names_envs(load_recipe(name))]
 
 
 def methods() -> list[str]:
@@ -44,7 +44,7 @@ def named_recipe(name: str) -> "NamedRecipe":
     from manyturn.recipes.stack import NamedRecipe  # which needs the stages of a run
 
     values, is_file = load_recipe(name), file_of(name).parent != FOLDER
-    is_method = not is_file and "id" not in values.get("env", {})
+    is_method = not is_file and not names_envs(values)
     return NamedRecipe(name, values, is_method, is_file)
 
 

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
-from manyturn.trainers.recipe.config import parts_as_tables
+from manyturn.trainers.recipe.config import names_envs, parts_as_tables, without_replaced_envs
 
 Recipe = Mapping[str, Any]
 Units = dict[tuple[str, ...], Any]
@@ -94,7 +94,7 @@ def combined(recipes: Sequence[NamedRecipe], env: str | None = None) -> dict[str
         _order_stages(values)
     for place, recipe in enumerate(ordered):
         later = [other for other in ordered[place + 1 :] if other.is_method]
-        if recipe.is_file and "id" not in _table(recipe.values, "env") and later:
+        if recipe.is_file and not names_envs(recipe.values) and later:
             _refuse_lost(recipe, ordered[place + 1 :], values)
     return values
 
@@ -252,8 +252,9 @@ def stacked(recipes: Sequence[Recipe], env: str | None = None) -> dict[str, Any]
     values: dict[str, Any] = {}
     for recipe in recipes:
         named = parts_as_tables(recipe)
-        if env is not None and "id" in _table(recipe, "env"):
-            named = overlay(named, {"env": {"id": env}})
+        if env is not None and ("id" in _table(recipe, "env") or recipe.get("envs")):
+            changed = {"env": {"id": env}}
+            named = overlay(without_replaced_envs(named, changed), changed)
         values = _laid(values, named)
     return values
 
@@ -268,7 +269,7 @@ def named_env(*layers: Recipe) -> str | None:
 
 
 def _laid(below: Recipe, recipe: Recipe) -> dict[str, Any]:
-    merged = overlay(dict(below), dict(recipe))
+    merged = overlay(without_replaced_envs(below, recipe), dict(recipe))
     for section, name in _LISTS:
         old, new = _table(below, section), _table(recipe, section)
         if "id" in old and new.get("id", old["id"]) != old["id"]:

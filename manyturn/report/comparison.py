@@ -6,7 +6,7 @@ from typing import Any
 
 from manyturn.agents.evaluation.paired_comparison import Evaluated, compare
 from manyturn.envs.contract.tasks.panel import portable_name
-from manyturn.report.overview import Head, Plain, ends, figure, plain_text, table
+from manyturn.report.report_head import Head, Plain, ends, figure, plain_text, table
 
 _PROPORTIONS = {"success": "success", "success_errors_as_failures": "success, errors as failures"}
 

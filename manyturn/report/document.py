@@ -11,8 +11,8 @@ from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.records.tables import RecordsError, table_in
 from manyturn.report.comparison import comparison_head
 from manyturn.report.evaluation import evaluation_head
-from manyturn.report.overview import Head, Plain, ReportError, number
-from manyturn.report.run import run_head
+from manyturn.report.report_head import Head, Plain, ReportError, number
+from manyturn.report.run import evaluations_in, run_head
 from manyturn.report.selection import quotas, spans, spread_order, whole_groups
 from manyturn.report.traces import File, Played, Trace, count, played
 
@@ -135,18 +135,30 @@ def waiting_document(path: Path, why: str) -> Document:
 
 
 class _Pair(NamedTuple):
-    """The files of a step's episodes, or of an evaluation's, and what to call them."""
+    """The files of a step's episodes, or of an evaluation's, and what to call them.
+
+    Attributes:
+        env: the environment of an evaluation, where a run has several.
+    """
 
     name: str
     episodes: Path
     turns: Path
+    env: str = ""
 
     def read(self) -> Played:
         return played(File.at(self.episodes), File.at(self.turns))
 
+    def names(self, part: Played) -> dict[str, str]:
+        """Content -> id of each task as the run calls it, where the files have the environment's own."""
+        if not self.env:
+            return {}
+        rows = zip(part.episodes.column("content"), part.episodes.column("task"), strict=True)
+        return {content: f"{self.env}/{task}" for content, task in rows}
 
-def _of_evaluation(folder: Path) -> _Pair:
-    return _Pair(_EVALUATION, table_in(folder, "episodes"), table_in(folder, "turns"))
+
+def _of_evaluation(folder: Path, env: str = "") -> _Pair:
+    return _Pair(_EVALUATION, table_in(folder, "episodes"), table_in(folder, "turns"), env)
 
 
 def _of_run(run: Path) -> list[_Pair]:
@@ -154,8 +166,8 @@ def _of_run(run: Path) -> list[_Pair]:
     files = {file.stem.removeprefix("step_"): file.name for file in (run / "episodes").glob("step_*.parquet")}
     steps = sorted((int(step), name) for step, name in files.items() if step.isdecimal())
     pairs = [_Pair(str(step), run / "episodes" / name, run / "turns" / name) for step, name in steps]
-    ended = (run / "evaluation" / "summary.json").is_file()
-    return [*pairs, *([_of_evaluation(run / "evaluation")] if ended else [])]
+    folders = evaluations_in(run)
+    return [*pairs, *(_of_evaluation(one, "" if one.name == _EVALUATION else one.name) for one in folders)]
 
 
 def _picks(pairs: Sequence[_Pair], live: bool, warnings: list[str]) -> list[Pick]:
@@ -175,7 +187,7 @@ def _picks(pairs: Sequence[_Pair], live: bool, warnings: list[str]) -> list[Pick
         with _passing_over(live, warnings):
             if quota:
                 part = pair.read()
-                chosen[pair] = Pick(part, whole_groups(part.groups, quota))
+                chosen[pair] = Pick(part, whole_groups(part.groups, quota), names=pair.names(part))
     shown = sum(len(pick.rows) for pick in chosen.values())
     if shown < total:
         steps = [int(pair.name) for pair in chosen if pair.name != _EVALUATION]

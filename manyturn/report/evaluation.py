@@ -8,7 +8,7 @@ from manyturn.agents.evaluation.paired_comparison import Evaluated
 from manyturn.agents.evaluation.remarks import remarks
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import portable_name
-from manyturn.report.overview import Head, Plain, ReportError, ends, figure, number, plain_text, read_json, table
+from manyturn.report.report_head import Head, Plain, ReportError, ends, figure, number, plain_text, read_json, table
 
 
 def evaluation_head(evaluated: Evaluated) -> Head:
@@ -99,6 +99,8 @@ def identity_fact(record: Mapping[str, Any]) -> str:
     """The identity of the environment in a summary, short: its hash, files and packages."""
     if (identity := EnvIdentity.of(record)) is None:
         return "unknown"
+    if identity.members:
+        return "; ".join(f"{name} {member.short}" for name, member in identity.members.items())
     packages = [f"{name} {version}" for name, version in identity.packages.items()]
     parts = [*identity.files, *packages, *(str(one.get("name")) for one in identity.wrappers), *identity.wrapper_files]
     return f"{identity.short}: {', '.join(parts)}" if parts else identity.short

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from manyturn.report.document import document_of, waiting_document
-from manyturn.report.overview import ReportError
+from manyturn.report.report_head import ReportError
 
 _FOLDERS = ("", "episodes", "turns", "evaluation")
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.report.document import comparison_document, document_of
-from manyturn.report.overview import ReportError
 from manyturn.report.page import static_page
+from manyturn.report.report_head import ReportError
 
 
 def write_report(paths: Path | Sequence[Path], out: Path | None = None, shared: bool = False) -> Path:

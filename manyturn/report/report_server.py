@@ -10,8 +10,8 @@ from manyturn.agents.records.tables import RecordsError
 from manyturn.envs.web.server_socket import listening
 from manyturn.report.document import evaluation_in
 from manyturn.report.follow import Follower
-from manyturn.report.overview import ReportError
 from manyturn.report.page import live_page
+from manyturn.report.report_head import ReportError
 
 try:
     import uvicorn

@@ -6,7 +6,7 @@ from pathlib import Path
 from manyturn.envs.contract.env.roles import PARTS
 from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.report.evaluation import error_warnings, evaluation_tables, identity_fact, made_with
-from manyturn.report.overview import Head, Plain, ReportError, ends, figure, number, plain_text, read_json, table
+from manyturn.report.report_head import Head, Plain, ReportError, ends, figure, number, plain_text, read_json, table
 from manyturn.trainers.recipe.config import read_toml
 from manyturn.trainers.record.env_changes import env_change_lines
 from manyturn.trainers.record.run_folder import RunFolderError, read_metrics
@@ -14,6 +14,11 @@ from manyturn.trainers.record.shown_metrics import CURVES, SHOWN, owned_keys
 
 _PHASES = ("demonstrations", "imitation", "warmup", "exploration", "estimator", "critic", "train", "validation")
 _TOLD = {"device": "device", "updates": "updates", "warmup": "warm-up", "weights": "weights", "seconds": "seconds"}
+_WARMUP_COSTS = (
+    ("demonstrations", "demonstrations", 1),
+    ("CPU minutes of the warm-up", "cpu_seconds", 60),
+    ("minutes of warm-up left, at most", "warmup_left_seconds", 60),
+)
 _SLOWEST = 8  # tasks that are named
 _HELD_OUT = {
     "before": "success before",
@@ -36,24 +41,23 @@ def run_head(run: Path) -> Head:
     config = read_toml(run / "config.toml")
     lines = _lines(run)
     summary = read_json(run / "summary.json") if (run / "summary.json").is_file() else None
-    folder = run / "evaluation"
-    evaluated = (
-        read_json(folder / "summary.json") if summary is not None and (folder / "summary.json").is_file() else None
-    )
+    folders = evaluations_in(run) if summary is not None else []
+    evaluated = {_of(folder): read_json(folder / "summary.json") for folder in folders}
     name = run.resolve().name
     try:
-        env = portable_name(config["env"]["id"])
+        env = " + ".join(portable_name(one.get("name") or one["id"]) for one in _envs(config))
         return Head(
             kind="run",
             title=f"{name}: {env}",
             sources=[name],
             done=summary is not None,
-            facts=_facts(config, lines["train"], summary) + (made_with(folder) if evaluated else []),
+            facts=_facts(config, lines["train"], summary) + (made_with(folders[0]) if folders else []),
             warnings=_warnings(config, lines["train"], summary, evaluated),
             figures=_held_out(summary) if summary is not None else _latest(lines),
-            curves=[_success(lines, summary), *_curves(lines["train"]), *_before(lines)],
+            curves=[_success(lines, summary), *_by_env(lines["train"]), *_curves(lines["train"]), *_before(lines)],
             tables=[
-                *(evaluation_tables(evaluated, "Held-out ") if evaluated else []),
+                *(_of_each(summary["envs"]) if summary is not None and "envs" in summary else []),
+                *(one for of, own in evaluated.items() for one in evaluation_tables(own, f"{of}Held-out ")),
                 *_slowest(lines["train"]),
                 _configuration(config),
             ],
@@ -63,6 +67,39 @@ def run_head(run: Path) -> Head:
             f"config.toml or summary.json of {run} lacks something ({type(error).__name__}: {error}): restore them, "
             "or train again"
         ) from None
+
+
+def evaluations_in(run: Path) -> list[Path]:
+    """The folders of a run's finished evaluation: one, or one for each of several environments."""
+    files = [run / "evaluation" / "summary.json", *sorted((run / "evaluation").glob("*/summary.json"))]
+    return [file.parent for file in files if file.is_file()]
+
+
+def _of(folder: Path) -> str:
+    """The environment that an evaluation is of, for titles; empty where the run has one."""
+    return "" if folder.name == "evaluation" else f"{folder.name}: "
+
+
+def _envs(config: Plain) -> list[Plain]:
+    return config.get("envs") or [config["env"]]
+
+
+def _of_each(envs: Mapping[str, Plain]) -> Iterator[Plain]:
+    """Held-out success in each of several environments."""
+    shown = {title: name for name, title in _HELD_OUT.items() if any(own.get(name) for own in envs.values())}
+    columns = {"environment": "text", "tasks": "number", **dict.fromkeys(shown, "interval")}
+    rows = [
+        [env, own["panel"]["n_tasks"], *(ends(own.get(name) or {}, "success") for name in shown.values())]
+        for env, own in envs.items()
+    ]
+    yield table("Held-out success in each environment", columns, rows)
+
+
+def _by_env(lines: Sequence[Plain]) -> Iterator[Plain]:
+    """Success of the episodes that were learnt from in each of several environments."""
+    series = [_series(owner, lines, key) for owner, key in owned_keys(lines, "success") if owner]
+    if series:
+        yield _curve("Success in each environment", "share of episodes", series, percent=True)
 
 
 def _lines(run: Path) -> dict[str, list[Plain]]:
@@ -180,8 +217,10 @@ def _latest(lines: Mapping[str, Sequence[Plain]]) -> list[Plain]:
     if not lines["train"]:
         last = lines["warmup"][-1:]
         figures = [figure("success in the warm-up", line.get("success")) for line in last]
-        left = [line["warmup_left_seconds"] / 60 for line in last if line.get("warmup_left_seconds") is not None]
-        return [*figures, *(figure("minutes of warm-up left, at most", minutes, percent=False) for minutes in left)]
+        for name, key, unit in _WARMUP_COSTS:
+            costs = [line[key] / unit for line in last if line.get(key) is not None]
+            figures += [figure(name, cost, percent=False) for cost in costs]
+        return figures
     last = lines["train"][-1]
     figures = [figure("success of training episodes", last.get("success"))]
     figures += [figure("success in validation", line.get("success")) for line in lines["validation"][-1:]]
@@ -190,8 +229,12 @@ def _latest(lines: Mapping[str, Sequence[Plain]]) -> list[Plain]:
     return [*figures, *(figure(name, last.get(metric)) for name, metric in shares.items())]
 
 
-def _warnings(config: Plain, steps: Sequence[Plain], summary: Plain | None, evaluated: Plain | None) -> list[str]:
-    warnings = error_warnings(evaluated, " of the final evaluation") if evaluated else []
+def _warnings(
+    config: Plain, steps: Sequence[Plain], summary: Plain | None, evaluated: Mapping[str, Plain]
+) -> list[str]:
+    warnings = [
+        f"{of}{one}" for of, own in evaluated.items() for one in error_warnings(own, " of the final evaluation")
+    ]
     if summary is None:
         done = steps[-1]["step"] if steps else 0
         warnings.append(f"the run is not over: {done} of {config['steps']} steps")
@@ -214,9 +257,12 @@ def _warnings(config: Plain, steps: Sequence[Plain], summary: Plain | None, eval
 
 
 def _facts(config: Plain, steps: Sequence[Plain], summary: Plain | None) -> list[list[str]]:
-    credit, env = config["credit"], config["env"]
+    credit = config["credit"]
     facts = [
-        ["environment", f"{portable_name(env['id'])} {plain_text(env.get('args', {}))}".strip()],
+        *(
+            [_title(env), f"{portable_name(env['id'])} {plain_text(env.get('args', {}))}".strip()]
+            for env in _envs(config)
+        ),
         ["model", plain_text(config["model"])],
         *([stage, plain_text(credit[stage])] for stage in ("rewards", "advantage", "modulation") if credit.get(stage)),
         ["objective", plain_text(config["objective"])],
@@ -231,6 +277,10 @@ def _facts(config: Plain, steps: Sequence[Plain], summary: Plain | None) -> list
         facts.append(["environment identity", identity_fact(summary)])
         facts += [[title, plain_text(summary[key])] for key, title in _TOLD.items()]
     return facts
+
+
+def _title(env: Plain) -> str:
+    return f"environment {env['name']}, weight {env['weight']:g}" if "weight" in env else "environment"
 
 
 def _configuration(config: Plain) -> Plain:

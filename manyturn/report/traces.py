@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from manyturn.agents.records.episode_rows import EPISODES, TURNS
 from manyturn.agents.records.tables import RecordsError, Table, open_table
-from manyturn.report.overview import ReportError, number
+from manyturn.report.report_head import ReportError, number
 
 Trace = dict[str, Any]
 _NAME = ("task", "stage", "member")

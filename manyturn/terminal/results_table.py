@@ -21,8 +21,27 @@ _FIGURES = (
 
 def print_outcome(summary: Mapping[str, Any], console: Console) -> None:
     """A table of what a run reached, from its summary, and remarks on it."""
+    for name, own in summary.get("envs", {}).items():
+        console.print(_table(own, f"{name}: "))
+    console.print(_table(summary))
+    if (warmup := summary.get("warmup", {})).get("updates"):
+        cost = f", {warmup['cpu_seconds'] / 60:.1f} CPU minutes" if "cpu_seconds" in warmup else ""
+        say(
+            f"before: after imitating {warmup['demonstrations']:,} demonstrations{cost}, before the first step", console
+        )
+    if (learned := summary.get("learned_steps")) is not None and learned < summary["steps"]:
+        say(f"learned in {learned} of {summary['steps']} steps", console)
+    for line in env_change_lines(summary.get("env_changes", ())):
+        say(line, console)
+    for name in ("after", "random"):
+        for remark in summary[name]["remarks"]:
+            say(f"{name}: {remark}", console)
+
+
+def _table(summary: Mapping[str, Any], of: str = "") -> Table:
+    """The figures of one environment, or of all together."""
     panel = summary["panel"]
-    table = Table(title=f"success on {panel['n_tasks']} held-out tasks ({panel['id']})", title_justify="left")
+    table = Table(title=f"{of}success on {panel['n_tasks']} held-out tasks ({panel['id']})", title_justify="left")
     for column in ("policy", "success", "95 % interval", "return", "invalid", "cut"):
         table.add_column(column)
     for name in _FIGURES:
@@ -31,16 +50,7 @@ def print_outcome(summary: Mapping[str, Any], console: Console) -> None:
             mean, low, high = (_number(figures[key]) for key in ("success", "ci_low", "ci_high"))
             earned, *shares = _number(figures.get("return")), _share(figures, "invalid"), _share(figures, "cut")
             table.add_row(name.replace("_", ", "), mean, f"{low} to {high}", earned, *shares)
-    console.print(table)
-    if summary.get("warmup", {}).get("updates"):
-        say("before: after imitating demonstrations, before the first step", console)
-    if (learned := summary.get("learned_steps")) is not None and learned < summary["steps"]:
-        say(f"learned in {learned} of {summary['steps']} steps", console)
-    for line in env_change_lines(summary.get("env_changes", ())):
-        say(line, console)
-    for name in ("after", "random"):
-        for remark in summary[name]["remarks"]:
-            say(f"{name}: {remark}", console)
+    return table
 
 
 def say(text: str, console: Console) -> None:

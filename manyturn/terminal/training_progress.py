@@ -24,7 +24,7 @@ _HEADS = {
     "vocabulary": "words of task {tasks} of {planned}",
     "demonstrations": "shown {demonstrations:7d}",
     "imitation": "imitate {updates:5d}",
-    "warmup": "warm-up {updates:5d}",
+    "warmup": "warm-up {updates:5d} shown {demonstrations:6d}",
     "exploration": "explore {played_episodes:5d}",
     "estimator": "estimate {updates:4d}",
     "critic": "critic {updates:6d}",
@@ -101,7 +101,7 @@ class TrainingReport:
         if line["phase"] == "begin":
             config = self._config
             steps = f"{config.steps} step{'' if config.steps == 1 else 's'}"
-            about = f"{config.env.id}, model {config.model.label}, seed {config.seed}, {steps}"
+            about = f"{config.env_title}, model {config.model.label}, seed {config.seed}, {steps}"
             self._say(f"{about}; run folder {self._out}")
             return
         if line["phase"] == "notice":

@@ -133,7 +133,8 @@ def figures(run: Path) -> dict[str, Any]:
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     clocked = ("seconds", "slowest")
     timeless = [{k: v for k, v in line.items() if not any(word in k for word in clocked)} for line in lines]
-    return {"summary": {**summary, "seconds": None, "peak_memory_mb": None}, "metrics": timeless}
+    timed = {"seconds": None, "peak_memory_mb": None, "warmup": {**summary["warmup"], "cpu_seconds": None}}
+    return {"summary": {**summary, **timed}, "metrics": timeless}
 
 
 def episode_keys(run: Path) -> list[tuple[Any, ...]]:

@@ -51,7 +51,7 @@ def test_readme_environment_trains_and_evaluates_without_an_edit(stranger, comma
     short = ["--steps", "2", "--warmup.max_updates", "50", "--warmup.check_episodes", "16", "--evaluation.limit", "16"]
     found = manyturn("train", "doors.py:Doors", "--out", "run", *short, cwd=stranger)
     assert found.returncode == 0, found.stdout + found.stderr
-    assert "before: after imitating demonstrations" in found.stdout and "evaluating and saving" in found.stdout
+    assert "before: after imitating " in found.stdout and "evaluating and saving" in found.stdout
     summary = json.loads((stranger / "run" / "summary.json").read_text())
     assert {"before", "after", "difference", "expert", "random", "panel", "seconds", "device", "seed"} <= set(summary)
     assert (stranger / "run" / "curve.png").stat().st_size > 10_000

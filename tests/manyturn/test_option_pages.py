@@ -35,8 +35,8 @@ def test_an_option_shows_what_it_takes_and_the_default_of_each_model():
     [rate] = [row for group in of_section("learner.lr") for row in group.rows]
     assert (rate.kind, rate.default) == ("number, at least 0", "0.0005; pretrained: 0.0001")
     shown = {row.name: row for group in of_section("agent") for row in group.rows}
-    assert shown["agent.instructions"].default == "true; tiny: false"
-    assert shown["agent.format"].default.endswith('evaluate MODEL: "tagged"; evaluate openai:MODEL: "tagged"')
+    assert shown["agent.instructions"].default == "true; tiny, tiny-100k, tiny-1m, tiny-5m: false"
+    assert shown["agent.format"].default.endswith('pretrained, evaluate MODEL, evaluate openai:MODEL: "tagged"')
     assert shown["agent.max_context"].default.endswith("evaluate MODEL: 8192; evaluate openai:MODEL: 131072")
     assert {"agent.context.turns", "agent.format.think"} <= shown.keys(), "options of parts are among them"
 

@@ -80,7 +80,7 @@ def tiny(name, **changes):
     sizes = {
         "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
         "agent": {"max_context": 512},
-        "sampling": {"max_tokens": 4},
+        "sampling": {"max_tokens": 8},
         "warmup": {
             "episodes": 24,
             "must_succeed": False,
@@ -121,10 +121,10 @@ def test_recipe_of_a_whole_run_names_an_environment_that_takes_its_arguments(nam
 
     if name == "software-tiny":
         request.getfixturevalue("engine")
-    env = parse_config(load_recipe(name)).env
-    handle = EnvHandle(env.id, env.args)
-    assert len(handle.tasks("train")) > 0
-    handle.close()
+    for env in parse_config(load_recipe(name)).environments.values():
+        handle = EnvHandle(env.id, env.args)
+        assert len(handle.tasks("train")) > 0
+        handle.close()
 
 
 @pytest.mark.parametrize("name", methods())

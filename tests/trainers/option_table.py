@@ -53,6 +53,8 @@ EXPLORES = {"episodes": 16, "passes": 2}
 EXPLORER = {"body": "own", "lr": UNSET, "trust": "full"}
 EXPLORING: World = {"progress": {**EXPLORER, "exploration": EXPLORES}}
 LEARNT: World = {"model": {**TINY}, "warmup": {**TEACHING, "max_updates": 6, "check_every": 6, "until_success": 0.0}}
+MEASURED = {"until_success": 1.0, "check_every": 1, "check_episodes": 12, "max_updates": 12}
+CHOSEN: World = {**LEARNT, "warmup": {**TEACHING, **MEASURED}, "agent.only_admissible": True}
 TWELVE: World = {"env.args": {"copies": 1}, "rollout.tasks": 8}  # of 12 tasks, so that they come again
 DEEP: World = {**LEARNT, "model": {**TINY, "layers": 2}, "learner.lora_rank": 4}
 MANY: World = {"env.args": {"copies": 9}, "rollout.tasks": 2}  # of 108 tasks
@@ -92,11 +94,14 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "model=pretrained.dtype": Matters("bfloat16", {"learner.lora_rank": 4}),
     "model=pretrained.head_dtype": Matters("float32", {"learner.lora_rank": 4, "model.dtype": "bfloat16"}),
     "model=pretrained.gguf_file": Unchanged(why="of the file that the weights are in"),
+    "model=tiny-*.*": Unchanged(why="of the options of tiny, which are tried"),
+    "model=tiny-*": Unchanged(why="of a size that the options of tiny give too"),
     "model=tiny": Matters(TINY),
     "model=tiny.width": Matters(8, LEARNT),
     "model=tiny.layers": Matters(2, LEARNT),
     "model=tiny.heads": Matters(1, LEARNT),
     "model=tiny.sample_tasks": Matters(1, LEARNT),
+    "model=tiny.alike": Matters(True, LEARNT),
     "model=tiny.numbers": Matters("digits", {**LEARNT, "env.args": {"counted": True, "limit": 12}}),
     "agent.format=free_text": Matters(first="tagged"),
     "agent.format=native_tools": Unchanged(why="of endpoints, which do not learn"),
@@ -135,6 +140,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "warmup.from_run": Unchanged(why="of the weights of the run that it names"),
     "warmup.trajectories": Unchanged(why="of what the file that it names holds, and has its own tests"),
     "warmup.episodes": Matters(12, LEARNT),
+    "warmup.labels": Matters("expert", LEARNT),
+    "warmup.policy_share": Matters(1.0, {**LEARNT, "warmup.labels": "expert", "warmup.episodes": "stream"}),
     "warmup.noise": Matters(0.0, LEARNT),
     "warmup.invalid": Matters(0.3, LEARNT),
     "warmup.batch": Matters(4, LEARNT),
@@ -143,6 +150,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "warmup.until_success": Matters(1.0, {**LEARNT, "warmup.max_updates": 12}),
     "warmup.must_succeed": Unchanged(why="of whether a run stops"),
     "warmup.observed": Matters(0.5, LEARNT),
+    "warmup.plateau": Matters(1, CHOSEN),
     "warmup.check_every": Matters(3, LEARNT),
     "warmup.check_episodes": Matters(12, {**LEARNT, "warmup.max_updates": 24, "warmup.until_success": 0.3}, first=1),
     # Rollouts.

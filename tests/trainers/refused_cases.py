@@ -6,7 +6,24 @@ SPA = {"name": "spa", "completeness": "residual_to_last"}
 OUTCOME_GATE = {"name": "gated", "gates": [{"threshold": 0.5}]}
 CONTRIBUTION_GATE = {"name": "gated", "gates": [{"part": "contribution", "threshold": 0.5}]}
 
+SEVERAL = {"env": None, "envs": ["manyturn/Maze-v0", {"id": "manyturn/GuessNumber-v0", "weight": 2.0}]}
+
 REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
+    (
+        {**SEVERAL, "warmup": {"trajectories": "played.jsonl"}},
+        "warmup.trajectories are of one environment, and envs names several: leave it out",
+        {"warmup": {}},
+    ),
+    (
+        {**SEVERAL, "curriculum": "dump", "warmup": {"episodes": 0}},
+        "weights of envs have no effect: curriculum dump chooses the environments; leave weights or the curriculum out",
+        {"curriculum": "uniform"},
+    ),
+    (
+        {**SEVERAL, "placement": {"kind": "static", "hosts": ["http://127.0.0.1:9001"]}},
+        "placement.kind = 'static' has hosts play one environment, and envs names several: leave hosts out",
+        {"placement": {"kind": "local"}},
+    ),
     (
         {"agent": {"only_admissible": True, "format": {"name": "tagged", "think": True}}},
         r"leaves no room for the reasoning that agent\.format\.think asks for: set agent\.format\.think = false",
@@ -26,6 +43,21 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"agent.only_admissible": True, "warmup": {"invalid": 0.2}},
         "warmup.invalid shows how to recover from invalid replies, which agent.only_admissible makes impossible",
         {"agent.only_admissible": False},
+    ),
+    (
+        {"warmup": {"labels": "expert", "noise": 0.0}},
+        r"warmup\.labels = 'expert' has no effect where only the expert acts: set warmup\.policy_share",
+        {"warmup": {"labels": "expert"}},
+    ),
+    (
+        {"warmup": {"labels": "expert", "policy_share": 0.5}},
+        r"warmup\.policy_share needs new demonstrations as the policy changes, .* set warmup\.episodes = 'stream'",
+        {"warmup": {"labels": "expert", "policy_share": 0.5, "episodes": "stream"}},
+    ),
+    (
+        {"warmup": {"episodes": "stream", "trajectories": "played.jsonl"}},
+        r"warmup\.episodes = 'stream' plays demonstrations, and warmup\.trajectories has recorded ones: give a number",
+        {"warmup": {"trajectories": "played.jsonl"}},
     ),
     (
         {"roles": {"a": "expert", "b": "random"}},

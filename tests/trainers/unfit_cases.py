@@ -21,6 +21,11 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": GUESS},
     ),
     (
+        {"env.id": DEAD_ENDS, "warmup": {"labels": "expert", "noise": 0.5}},
+        r"warmup.labels = 'expert' needs an expert, which .*DeadEnds does not have: override expert\(\)",
+        {"env.id": GUESS},
+    ),
+    (
         {
             "env.id": DOORS,
             "credit": {"advantage": "gigpo", "rewards": ["opsd"]},
@@ -78,6 +83,11 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": DOORS, "curriculum": "sec", "rollout.tasks": 4},
         "chooses between kinds of tasks, but the first 64 are all '': give tasks a difficulty or tags",
         {"env.id": "manyturn/Household-v0"},
+    ),
+    (
+        {"env.id": GUESS, "curriculum": "grow"},
+        r"curriculum grow varies tasks, and manyturn/GuessNumber-v0 does not: override vary\(\)",
+        {"env.id": "manyturn/Maze-v0"},
     ),
     (
         {"env.id": GUESS, "roles": {"buyer": "one", "seller": "other"}},

@@ -43,6 +43,8 @@ class StageConfig(Named):
     """What of a turn a modulation weighs it by, such as its entropy. A turn is weighed by one thing once."""
     chooses: ClassVar[bool] = True
     """Whether a curriculum prefers some tasks to others."""
+    labels: ClassVar[bool] = False
+    """Whether a curriculum chooses between kinds of tasks: in a run of several environments, between these."""
 
     @property
     def turn_discount(self) -> float | None:

@@ -157,7 +157,7 @@ class AgentAuditPlayer:
         seat: Any = _Seat(world.handle.name)
         first, total, counted, turn = "", 0.0, 0.0, situation.turn
         try:
-            world.turn_to(task, self._reset_seed(task), situation.snapshot, Noise(key, 1).chance)
+            world.turn_to(task, self._reset_seed(task), situation, Noise(key, 1).chance)
             for earlier in range(turn + (situation.forced is not None)):
                 self._repeat(player, past, earlier, seat)
             answer, action = past.answers[turn], situation.forced

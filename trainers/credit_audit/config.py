@@ -29,7 +29,8 @@ class AuditConfig(Options):
     siblings: int = Field(default=4, ge=1)
     """Of these, how many are branches of each turn for methods that compare the branches of one situation."""
     steps: int = Field(default=2_000_000, ge=1)
-    """Steps of environments that continuations may take, all together; the pilot's are taken in any case."""
+    """Steps of environments that continuations may take, all together. Four continuations of every situation, and two
+    for a critic, are played in any case."""
     seconds: float | None = Field(default=None, gt=0)
     """Seconds after which no further task is begun; the result then depends on the machine."""
     max_turns: int = Field(default=100, ge=1)

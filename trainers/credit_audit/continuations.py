@@ -11,6 +11,8 @@ from manyturn.trainers.credit_audit.config import AuditConfig
 from manyturn.trainers.credit_audit.group_episodes import PlayedTask
 from manyturn.trainers.credit_audit.player import CRITIC, TRUTH, AuditPlayer, Wish
 
+LEAST = 4  # continuations of every situation in any case: variances of fewer say nothing
+_CAUTION = 0.9  # the cost of a continuation is an estimate from the first ones
 _TOGETHER = 4096  # continuations that are asked for in one go
 
 
@@ -21,10 +23,20 @@ def begun(player: AuditPlayer, task: Task, config: AuditConfig, critic: bool) ->
         critic: play those too that a critic's values are made of.
     """
     played = player.group(task)
-    extend(player, task, played, np.full(len(played.starts), config.pilot))
+    extend(player, task, played, np.full(len(played.starts), LEAST))
+    pilot, for_critic = _affordable(played, config, critic)
+    extend(player, task, played, np.full(len(played.starts), pilot - LEAST))
     if critic:
-        _add_critic(player, task, played, config.critic)
+        _add_critic(player, task, played, for_critic)
     return played
+
+
+def _affordable(played: PlayedTask, config: AuditConfig, critic: bool) -> tuple[int, int]:
+    """First continuations of every situation, and those for a critic, that the task's share of the steps pays for."""
+    both = config.pilot + (config.critic if critic else 0)
+    rounds = _CAUTION * config.steps / config.tasks / max(1.0, played.steps / LEAST)
+    share = min(1.0, rounds / both)
+    return max(LEAST, int(config.pilot * share)), max(2, int(config.critic * share))
 
 
 def extend(player: AuditPlayer, task: Task, played: PlayedTask, more_C: np.ndarray) -> None:

@@ -41,6 +41,12 @@ class AuditJournal:
         return self._folder / str(number) / f"{digest(name)[:16]}.json"
 
 
+def claimed(folder: Path) -> Mapping[str, Any] | None:
+    """What makes the audit in a folder what it is; None where there is none."""
+    file = folder / _ABOUT
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+
+
 def claim(folder: Path, about: Mapping[str, Any]) -> None:
     """Take a folder for an audit, or go on with the one that is in it.
 
@@ -53,8 +59,7 @@ def claim(folder: Path, about: Mapping[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / _ABOUT
     mine = json.loads(json.dumps(about))
-    if file.is_file():
-        other = json.loads(file.read_text(encoding="utf-8"))
+    if (other := claimed(folder)) is not None:
         odd = [name for name in {**other, **mine} if other.get(name) != mine.get(name)]
         if odd:
             raise ValueError(f"{folder} holds an audit with another {odd[0]}: name another folder with --out")

@@ -118,7 +118,7 @@ class MovesPlayer:
     def _continue(self, task: Task, seed: int, wish: Wish) -> Continued:
         situation, world, moves = wish.situation, self._world, self._moves
         noise = self._numbers(wish.stage, task.id)[wish.number]
-        world.turn_to(task, seed, situation.snapshot, noise.chance)
+        world.turn_to(task, seed, situation, noise.chance)
         observation, admissible, turn = situation.observation, situation.admissible, situation.turn
         first, total, counted, action = "", 0.0, 0.0, situation.forced
         try:

@@ -9,7 +9,7 @@ import numpy as np
 from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.env.turn import OUTCOME
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.hosting.handle.env_handle import Answer, EnvHandle
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.trainers.credit_audit.common_random_numbers import is_drawn
 from manyturn.trainers.credit_audit.config import AuditConfig
 
@@ -87,22 +87,31 @@ class World:
         """The way back to where the episode is."""
         return self._text_env.snapshot().decode() if self._text_env else json.dumps(self._actions)
 
-    def turn_to(self, task: Task, seed: int, snapshot: str, chance: Any = None) -> None:
+    def turn_to(self, task: Task, seed: int, situation: Situation, chance: Any = None) -> None:
         """Go back to a situation of a task.
 
         Args:
             chance: state of the generator that what is random is drawn from hereafter.
+
+        Raises:
+            EnvError: the same actions led to another observation.
         """
         if self._text_env:
             if getattr(self._text_env, "task", None) is None:
                 self.handle.reset(task, seed)
-            self._text_env.restore(snapshot.encode())
+            self._text_env.restore(situation.snapshot.encode())
             if chance is not None and self._redraws:
                 self._text_env.rng.bit_generator.state = chance
             return
-        self.handle.reset(task, seed)
-        for action in json.loads(snapshot):
-            self.handle.step(action)
+        answer = self.handle.reset(task, seed)
+        for action in json.loads(situation.snapshot):
+            answer = self.handle.step(action)
+        if answer.observation != situation.observation:
+            raise EnvError(
+                f"{self.handle.name} answers {situation.turn} repeated actions of {task.id} with another observation, "
+                "so that continuations would begin elsewhere: draw what is random from the seed of reset, or make it a "
+                "TextEnv with save and load"
+            )
 
     def step(self, action: str) -> Step:
         """A turn of a continuation, without what only episodes are recorded with."""

@@ -14,7 +14,8 @@ Columns that methods need come from the audit itself:
 - drift: 0, for the policy stands still.
 
 Methods that compare siblings get branches of every turn, which are continuations of the critic: each repeats the turns
-before, and what it drew from there on counts as one turn.
+before, and what it drew from there on counts as one turn. So do methods whose word ends in ``+branches``: a branch is
+one more visit to the situations on its way.
 """
 
 import math
@@ -26,8 +27,8 @@ import numpy as np
 
 from manyturn.envs.contract.random_keys import digest
 from manyturn.trainers.credit.audit.gradient_alignment import FirstActions
+from manyturn.trainers.credit.audit.method_credit import BRANCHES
 from manyturn.trainers.credit.audit.sample import AuditedTask
-from manyturn.trainers.credit.audit.scores import BRANCHES
 from manyturn.trainers.credit.rollouts import Rollout
 from manyturn.trainers.credit_audit.continuations import effects_of, reach_of
 from manyturn.trainers.credit_audit.group_episodes import GroupEpisode, GroupTurn, PlayedTask
@@ -42,8 +43,8 @@ ANCHORS: Mapping[str, Callable[[GroupEpisode], list[str]]] = {
 }
 """Kind -> the situations of an episode by it: the observation's text; all that was seen and done; the environment's
 own anchor and the turn's number."""
-OF_CRITIC = frozenset({"value", "contribution", "implicit", "teacher", "belief", BRANCHES})
-
+ORACLE = frozenset({"value", "contribution", "implicit", "teacher", "belief"})  # made from true values
+OF_CRITIC = ORACLE | {BRANCHES}
 
 _SURE = 0.01
 
@@ -135,17 +136,23 @@ def _branches(played: PlayedTask, siblings: int) -> list[Rollout]:
     if not any(start.critic for start in played.starts):
         return []
 
-    def rollout(rewards: Sequence[float], drawers: Sequence[int]) -> Rollout:
-        return Rollout(group=played.task, rewards=rewards, columns={BRANCHES: [float(one) for one in drawers]})
+    def rollout(turns: Sequence[GroupTurn], rewards: Sequence[float], drawers: Sequence[int]) -> Rollout:
+        return Rollout(
+            group=played.task,
+            rewards=rewards,
+            anchors=[turn.anchor for turn in turns],
+            columns={BRANCHES: [float(one) for one in drawers]},
+            token_columns={"value": [[_value(played, turn.start)] for turn in turns]},
+        )
 
     own, branches, drawn = list[Rollout](), list[Rollout](), len(played.episodes)
     for member, episode in enumerate(played.episodes):
         rewards = [turn.reward for turn in episode.turns]
-        own.append(rollout(rewards, [member] * len(rewards)))
+        own.append(rollout(episode.turns, rewards, [member] * len(rewards)))
         for k, turn in enumerate(episode.turns):
             # Members of a group begin alike, so that their first turns are siblings already.
             for total in played.starts[turn.start].critic[: siblings if k or not member else 0]:
-                branches.append(rollout([*rewards[:k], total], [*[member] * k, drawn]))
+                branches.append(rollout(episode.turns[: k + 1], [*rewards[:k], total], [*[member] * k, drawn]))
                 drawn += 1
     return [*own, *branches]
 

@@ -1,10 +1,11 @@
 """The configuration of a run: one frozen model, a section for each part, read from TOML and the command line."""
 
+import re
 import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import tomli_w
 from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
@@ -40,19 +41,22 @@ from manyturn.trainers.play.rollout.rollout_config import RolloutConfig
 from manyturn.trainers.play.tasks.curricula.uniform import UniformConfig
 from manyturn.trainers.play.tasks.curriculum_input import CURRICULA
 from manyturn.trainers.recipe.logger import LOGGERS
+from manyturn.trainers.recipe.warmup_config import WarmupConfig
 
 _WORKERS = OnlyWith("workers", may_wait=True)
-_EPISODES = OnlyWith("episodes", may_wait=True)
-_HERE = OnlyWith("from_run", None, may_wait=True)
-_PLAYED = OnlyWith("trajectories", None, may_wait=True)
+
+
+Env = TypeVar("Env", bound="EnvConfig")
 
 
 class EnvConfig(Options):
+    args_place: ClassVar[str] = "env.args"
+
     @classmethod
     def no_option(cls, key: str) -> str:
         if near_names(key, cls.model_fields, n=1):
             return super().no_option(key)
-        return f"unknown Env option {key!r}; an argument of the environment's constructor is env.args.{key}"
+        return f"unknown Env option {key!r}; an argument of the environment's constructor is {cls.args_place}.{key}"
 
     id: str
     """Environment: an id such as manyturn/Maze-v0, or FILE.py:Class."""
@@ -81,52 +85,28 @@ class EnvConfig(Options):
         return {name: value for name, value in args.items() if value is not None}
 
 
-class WarmupConfig(Options):
-    from_run: str | None = None
-    """Folder of a run whose warm-up is taken over: this run begins with the weights that it had at the end of it."""
-    trajectories: Annotated[str | None, _EPISODES, _HERE] = None
-    """File or folder of trajectories that are imitated in place of demonstrations: whatever ``manyturn trajectories
-    import`` reads or has written, and the folder of an evaluation. Those that failed or broke off are left out."""
-    episodes: Annotated[int, _HERE] = Field(default=1000, ge=0)
-    """Demonstrations that are collected, or trajectories that are taken, at most; 0 leaves the warm-up out."""
-    noise: Annotated[float, _EPISODES, _HERE, _PLAYED] = Field(default=0.3, ge=0, le=1)
-    """Share of random moves in the demonstrations, to show recovery; only successful ones are learnt from."""
-    invalid: Annotated[float, _EPISODES, _HERE, _PLAYED] = Field(default=0.0, ge=0, lt=1)
-    """Share of turns in the demonstrations at which something is said that means nothing, such as half a command. That
-    is seen and not learnt; what is said next shows how to recover. Only successful demonstrations are learnt from."""
-    batch: Annotated[int, _EPISODES, _HERE] = Field(default=8, ge=1)
-    """Sequences in an update: episodes, or turns where the context is a window."""
-    lr: Annotated[float, _EPISODES, _HERE] = Field(default=4e-3, gt=0)
-    """Learning rate, decayed to a tenth over max_updates."""
-    max_updates: Annotated[int, _EPISODES, _HERE] = Field(default=1500, ge=1)
-    """Most updates."""
-    until_success: Annotated[float, _EPISODES, _HERE] = Field(default=0.5, ge=0, le=1)
-    """Success on validation tasks at which the warm-up ends; steps and seconds mean different things on each seed."""
-    must_succeed: Annotated[bool, _EPISODES, _HERE] = True
-    """Stop where the warm-up ends without any success; with until_success = 0 none is asked for."""
-    observed: Annotated[float, _EPISODES, _HERE] = Field(default=0.0, ge=0)
-    """What a token of the environment's text weighs, where one that is said weighs 1. A model that begins from nothing
-    learns to copy from what it sees long before the few words that it says would teach it."""
-    check_every: Annotated[int, _EPISODES, _HERE] = Field(default=50, ge=1)
-    """Updates between two measurements of success."""
-    check_episodes: Annotated[int, _EPISODES, _HERE] = Field(default=64, ge=1)
-    """Validation tasks in a measurement."""
+class MixedEnvConfig(EnvConfig):
+    """One environment of a run in several."""
 
-    @property
-    def imitates(self) -> bool:
-        """True if demonstrations or trajectories are learnt from."""
-        return bool(self.episodes) and self.from_run is None
+    args_place: ClassVar[str] = "args"
 
-    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        if not self.imitates or self.trajectories is None:
-            return None
-        for name in ("show_admissible", "only_admissible"):
-            if getattr(run.agent, name):
-                return (
-                    f"agent.{name} needs the admissible commands of each turn, which trajectories do not hold: leave "
-                    "it or warmup.trajectories out"
-                )
-        return None
+    name: str = ""
+    """Its name in ids of tasks, metrics and tables. Unset: the last part of its id, such as Maze-v0."""
+    weight: float = Field(default=1.0, gt=0)
+    """Share of a step's tasks, of demonstrations and of validation tasks, against the weights of the others."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _id_alone(cls, value: Any) -> Any:
+        return {"id": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _is_named(self) -> Self:
+        name = self.name or re.split(r"[/:]", self.id)[-1]
+        if not re.fullmatch(r"[A-Za-z0-9_.-]{1,40}", name):
+            raise ValueError(f"{name!r} is no name of an environment: give name letters, digits, - and _, at most 40")
+        vars(self)["name"] = name
+        return self
 
 
 class EvaluationConfig(Options):
@@ -154,7 +134,11 @@ class StoppingConfig(Options):
 class RunConfig(Options):
     """Everything that decides a run. In synchronous order it gives the same weights each time, to the bit on a CPU."""
 
-    env: EnvConfig
+    env: EnvConfig | None = None
+    """The environment."""
+    envs: tuple[MixedEnvConfig, ...] = ()
+    """Several environments in place of one, each with the options of env, a name and a weight: one policy learns in all
+    of them. A text stands for an id."""
     model: Annotated[Any, MODELS.field] = TinyModel()
     """Which model acts and learns."""
     agent: AgentConfig = AgentConfig()
@@ -214,6 +198,42 @@ class RunConfig(Options):
     def _one_task(cls, value: Any) -> Any:
         return (str(value),) if isinstance(value, str | int) else value
 
+    @model_validator(mode="before")
+    @classmethod
+    def _options_of_an_entry(cls, data: Any) -> Any:
+        env = data.get("env") if isinstance(data, Mapping) and data.get("envs") else None
+        if isinstance(env, Mapping) and env and "id" not in env:
+            raise ValueError(f"env.{next(iter(env))} is of one environment: give it in an entry of envs")
+        return data
+
+    @model_validator(mode="after")
+    def _names_environments(self) -> Self:
+        names = [entry.name for entry in self.envs]
+        if self.env is None and len(names) < 2:
+            raise ValueError("no environment: name one as env.id, or two and more as envs")
+        if self.env is not None and names:
+            raise ValueError(f"env.id = {self.env.id!r} and envs name environments: leave one of them out")
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"two environments of envs are called {twice!r}: give each a name")
+        return self
+
+    @property
+    def environments(self) -> dict[str, EnvConfig]:
+        """Name -> environment, of one or of several."""
+        if self.env is not None:
+            return {self.env.id: self.env}
+        return {entry.name: entry for entry in self.envs}
+
+    @property
+    def env_title(self) -> str:
+        """The environment's id, or the names of several."""
+        return " + ".join(self.environments)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Name -> weight of each environment of several; empty where there is one."""
+        return {entry.name: entry.weight for entry in self.envs}
+
     @model_validator(mode="after")
     def _defaults_fit_the_model(self) -> Self:
         vars(self).update(self._fitting(None))
@@ -242,7 +262,26 @@ class RunConfig(Options):
         return sections
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        return self._refuse_roles(env) or self._refuse_mistakes() or refuse_columns(self, env)
+        reasons = (self._refuse_roles(env), self._refuse_mixture(), self._refuse_mistakes())
+        return next(filter(None, reasons), None) or refuse_columns(self, env)
+
+    def _refuse_mixture(self) -> str | None:
+        """Refuse options that are of one environment."""
+        if not self.envs:
+            return None
+        if self.warmup.imitates and self.warmup.trajectories is not None:
+            return "warmup.trajectories are of one environment, and envs names several: leave it out"
+        if self.curriculum.labels and len(set(self.weights.values())) > 1 and not self.warmup.imitates:
+            return (
+                f"weights of envs have no effect: curriculum {self.curriculum.name} chooses the environments; leave "
+                "weights or the curriculum out"
+            )
+        if self.placement.hosts or self.placement.kind == "ray":
+            return (
+                f"placement.kind = {self.placement.kind!r} has hosts play one environment, and envs names several: "
+                "leave hosts out, and give each of envs workers"
+            )
+        return None
 
     def _refuse_mistakes(self) -> str | None:
         if not (self.warmup.invalid and self.agent.only_admissible):
@@ -285,12 +324,27 @@ def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:
         layers: changes, such as the environment and the command line's options.
     """
     merged = parts_as_tables(recipe)
-    for layer in layers:
-        merged = overlay(merged, parts_as_tables(layer))
+    for layer in map(parts_as_tables, layers):
+        merged = overlay(without_replaced_envs(merged, layer), layer)
     config = parse_config(merged)
     for layer in layers:
         refuse_idle(config, layer)
     return config
+
+
+def names_envs(values: Mapping[str, Any]) -> bool:
+    """True if a recipe names its environment, or several."""
+    return "id" in (values.get("env") or {}) or bool(values.get("envs"))
+
+
+def without_replaced_envs(below: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration without the environments that a layer above it replaces: one by several, or several by one.
+
+    >>> without_replaced_envs({"env": {"id": "a"}, "steps": 3}, {"envs": ["b", "c"]})
+    {'steps': 3}
+    """
+    gone = {"env"} if layer.get("envs") else {"envs"} if "id" in (layer.get("env") or {}) else set()
+    return {name: value for name, value in below.items() if name not in gone}
 
 
 def parts_as_tables(layer: Mapping[str, Any]) -> dict[str, Any]:
@@ -362,15 +416,20 @@ def located(config: RunConfig) -> RunConfig:
 
     Ids take the place of the files and folders that name tasks: these may change. Raises TaskChoiceError.
     """
-    env = config.env.model_copy(update={"id": _absolute(config.env.id)})
+    env = None if config.env is None else _located(config.env)
+    envs = tuple(map(_located, config.envs))
     warmup = config.warmup
     for name in ("from_run", "trajectories"):
         if (place := getattr(warmup, name)) is not None:
             warmup = warmup.model_copy(update={name: str(Path(place).resolve())})
-    tasks = None if config.tasks is None else named_tasks(config.tasks, config.env.id)
-    return config.model_copy(update={"env": env, "model": config.model.located(), "warmup": warmup, "tasks": tasks})
+    tasks = None if config.tasks is None else named_tasks(config.tasks, config.env_title)
+    places = {"env": env, "envs": envs, "model": config.model.located(), "warmup": warmup, "tasks": tasks}
+    return config.model_copy(update=places)
 
 
-def _absolute(env: str) -> str:
-    file, colon, name = env.rpartition(":")
-    return f"{Path(file).resolve()}:{name}" if colon and file.endswith(".py") else env
+def _located(env: Env) -> Env:
+    """An environment with the absolute path of its file."""
+    file, colon, name = env.id.rpartition(":")
+    if not (colon and file.endswith(".py")):
+        return env
+    return env.model_copy(update={"id": f"{Path(file).resolve()}:{name}"})

@@ -1,7 +1,6 @@
 """Differences of a run's environment from the one that its last checkpoint was written with."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,9 @@ def env_changes_since(was: EnvIdentity | None, now: EnvIdentity, edited: Collect
     """
     if was is None:
         return []
-    if "env.wrappers" in edited:
+    if {"env.wrappers", "envs"} & set(edited):
         return differences(was.bare, now.bare)
-    return differences(replace(was, wrappers=()), replace(now, wrappers=()))
+    return differences(was.without_rewards, now.without_rewards)
 
 
 def refuse_env_changes(path: Path, checkpoint: Path | None, words: Sequence[str]) -> None:

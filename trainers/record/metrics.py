@@ -165,7 +165,12 @@ METRICS: dict[str, str] = {
     "drawn_tokens": "Tokens that the policy said in the step; what a branch repeats is not counted again.",
     "trained_tokens": "Tokens in the sequences of the step, or of the updates since the line before; each is computed "
     "once for a forward pass.",
-    "demonstrations": "Sequences to imitate: episodes, or turns where the context is a window.",
+    "demonstrations": "Sequences to imitate: episodes, or turns where the context is a window; with warmup.episodes = "
+    "'stream', the demonstrations that were played so far to learn from.",
+    "demonstration_seconds": "Seconds in which demonstrations were played for the updates since the line before, with "
+    "warmup.episodes = 'stream'.",
+    "demonstration_cpu_seconds": "Seconds of the processor of this process meanwhile, all its threads together.",
+    "cpu_seconds": "Seconds of the processor of this process, all its threads together, that the warm-up took so far.",
     "packing_ratio": "Tokens computed in the updates' passes for each token of their sequences: below 1 where they "
     "share beginnings. With learner.packing other than padding.",
     "warmup_left_seconds": "Seconds that the warm-up takes at most from here, if it reaches warmup.max_updates.",

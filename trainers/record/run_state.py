@@ -18,6 +18,9 @@ class State:
         gone: groups of those steps that are not left, each by its step and its number.
         lengths: where groups may overtake others: how many episodes had each number of turns, of those that were learnt
             from (learnt), of these and those that were dropped after their end (ended), of those before it (cut).
+        grown: tasks that a curriculum has made, as plain values by their numbers: those of the last step and of the
+            steps to come. Their numbers follow those of the training split.
+        made: how many it has made.
         seen: contents of all tasks that were learnt from.
         explored: what the exploration before the first step did; empty where it is to come, or there is none.
         played: episodes, turns and tokens said, of exploration and of all steps together.
@@ -47,6 +50,8 @@ class State:
     gone: list[list[int]] = field(default_factory=list)
     lengths: dict[str, list[int]] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
+    grown: dict[str, dict[str, Any]] = field(default_factory=dict)
+    made: int = 0
     learned: int = 0
     silent: int = 0
     silence: str = ""

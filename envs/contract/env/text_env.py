@@ -15,7 +15,7 @@ from manyturn.envs.contract.env.roles import ONE_ROLE
 from manyturn.envs.contract.env.text_space import TextSpace
 from manyturn.envs.contract.env.turn import OUTCOME, Turn, checked_actions, checked_measures, checked_turn, wrong_return
 from manyturn.envs.contract.random_keys import digest, generator
-from manyturn.envs.contract.tasks.task import SPLITS, Task
+from manyturn.envs.contract.tasks.task import GROWN, SPLITS, Direction, Task, split_of
 
 _TURNS = "self.go_on(text, ...), self.invalid(...), self.unreadable(...), self.succeed(...) or self.fail(...)"
 
@@ -136,6 +136,25 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         may contain it.
         """
         return None
+
+    def vary(self, task: Task, direction: Direction, rng: np.random.Generator) -> Task | None:
+        """A harder or an easier task than this one, for training only; None where there is none.
+
+        A curriculum that lets tasks grow asks for it. The task must belong to the split train by its content, as
+        ``split_rule`` says; the id that it is given here does not count. Nothing of the episode may change.
+
+        Args:
+            direction: ``"harder"`` or ``"easier"``.
+            rng: the only randomness.
+        """
+        raise Unsupported(f"{type(self).__name__} does not vary its tasks: override vary()")
+
+    def split_rule(self, task: Task) -> str:
+        """The split that a task belongs to by its content, whatever the task says; by default ``manyturn.split_of``.
+
+        Override it next to ``vary`` where splits are made by another rule, such as a structure that only tests have.
+        """
+        return split_of(task.content)
 
     def save(self) -> bytes | None:
         """The state inside the episode; None means that ``restore`` replays the actions instead."""
@@ -318,6 +337,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             raise ResetNeeded("nothing to snapshot before reset()")
         state = self.save()
         head: dict[str, Any] = {"task": self.task.id, "seed": self._seed}
+        if self.task.id.startswith(GROWN):  # which no list of tasks has
+            head["params"] = self.task.params
         if state is None:
             head |= {"actions": self._actions, "check": digest(self.observation)}
         else:
@@ -334,7 +355,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         """Continue from a snapshot of the same environment."""
         head = json.loads(data)
         same = self._rng_start is not None and self.task.id == head["task"]
-        self._start(self.task if same else self.find(head["task"]), head["seed"])
+        grown = Task(head["task"], "train", head["params"]) if "params" in head else None
+        self._start(self.task if same else grown or self.find(head["task"]), head["seed"])
         if "actions" in head:
             for action in head["actions"]:
                 self.step(action)

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from manyturn.envs.contract.tasks.task import Task
+import numpy as np
+
+from manyturn.envs.contract.tasks.task import Direction, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +27,8 @@ class EnvFacts:
         has_progress: turns can report their progress.
         has_anchor_text: situations have a text, by which similar ones can be recognised.
         tasks: the tasks of a split.
+        vary: a harder or an easier task than one of its own; None where it varies none.
+        split_rule: the split that a task belongs to by its content; None where no rule is known.
     """
 
     name: str
@@ -41,3 +45,5 @@ class EnvFacts:
     has_progress: bool
     has_anchor_text: bool
     tasks: Callable[[str], Sequence[Task]]
+    vary: Callable[[Task, Direction, np.random.Generator], Task | None] | None = None
+    split_rule: Callable[[Task], str] | None = None

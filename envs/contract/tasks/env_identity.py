@@ -25,6 +25,7 @@ class EnvIdentity:
         packages: distribution that it is from -> version.
         wrappers: turn-level rewards around it with all their options, the innermost first.
         wrapper_files: the same as ``files`` of wrappers from plugins.
+        members: identities of the environments of a run of several, by name; empty where there is one.
     """
 
     id: str
@@ -33,11 +34,18 @@ class EnvIdentity:
     packages: Mapping[str, str] = field(default_factory=dict)
     wrappers: tuple[Mapping[str, Any], ...] = ()
     wrapper_files: Mapping[str, str] = field(default_factory=dict)
+    members: Mapping[str, "EnvIdentity"] = field(default_factory=dict)
 
     @property
     def bare(self) -> Self:
         """The identity of the environment without wrappers, as a panel has it."""
-        return replace(self, wrappers=(), wrapper_files={})
+        members = {name: member.bare for name, member in self.members.items()}
+        return replace(self, wrappers=(), wrapper_files={}, members=members)
+
+    @property
+    def without_rewards(self) -> Self:
+        """The identity without the options of wrappers; their files stay."""
+        return replace(self, wrappers=(), members={name: one.without_rewards for name, one in self.members.items()})
 
     @property
     def short(self) -> str:
@@ -53,6 +61,7 @@ class EnvIdentity:
             "packages": dict(self.packages),
             "wrappers": [dict(wrapper) for wrapper in self.wrappers],
             "wrapper_files": dict(self.wrapper_files),
+            **({"members": {name: member.plain() for name, member in self.members.items()}} if self.members else {}),
         }
 
     @classmethod
@@ -62,6 +71,7 @@ class EnvIdentity:
         if not isinstance(plain, Mapping) or not isinstance(plain.get("id"), str):
             return None
         version, wrappers = plain.get("version"), plain.get("wrappers")
+        members = {name: cls.of({KEY: one}) for name, one in (plain.get("members") or {}).items()}
         return cls(
             id=plain["id"],
             version=version if isinstance(version, int) else None,
@@ -69,6 +79,7 @@ class EnvIdentity:
             packages=_texts(plain.get("packages")),
             wrappers=tuple(one for one in wrappers if isinstance(one, Mapping)) if isinstance(wrappers, list) else (),
             wrapper_files=_texts(plain.get("wrapper_files")),
+            members={name: one for name, one in members.items() if one is not None},
         )
 
 
@@ -94,6 +105,8 @@ def differences(first: EnvIdentity, other: EnvIdentity) -> list[str]:
         for name in sorted({**first.packages, **other.packages})
         if first.packages.get(name) != other.packages.get(name)
     ]
+    for name in [name for name in first.members if name in other.members]:
+        words += [f"{name}: {word}" for word in differences(first.members[name], other.members[name])]
     rewards = [json.dumps([dict(wrapper) for wrapper in one.wrappers], sort_keys=True) for one in (first, other)]
     return words if rewards[0] == rewards[1] else [*words, f"wrappers {rewards[0]} and {rewards[1]}"]
 

@@ -4,11 +4,14 @@ import abc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, overload, runtime_checkable
+from typing import Any, Literal, Protocol, overload, runtime_checkable
 
 from manyturn.envs.contract.random_keys import digest
 
 SPLITS = ("train", "validation", "test")
+GROWN = "grown/"
+"""The ids of tasks that were made by varying others begin with it; their content follows."""
+Direction = Literal["harder", "easier"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class Task:
         params: everything that determines the problem, as plain values (numbers, strings, lists, dicts).
         difficulty: name of the difficulty level, if the environment has levels.
         tags: labels for tables, such as the kind of goal.
+        env: the name of its environment in a run of several, which its id then begins with; None where there is one.
     """
 
     id: str
@@ -28,6 +32,7 @@ class Task:
     params: Mapping[str, Any] = field(default_factory=dict)
     difficulty: str | None = None
     tags: tuple[str, ...] = ()
+    env: str | None = None
 
     @cached_property
     def content(self) -> str:

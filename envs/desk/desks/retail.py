@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from manyturn.envs.contract.stable_random import Draws
-from manyturn.envs.desk.customer_records import address
+from manyturn.envs.desk.customer_generator import address
 from manyturn.envs.desk.database import Record, Store
 from manyturn.envs.desk.desks.retail_tables import tables
 from manyturn.envs.desk.desks.retail_tools import Reason, RetailTools

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any
 
 from manyturn.envs.contract.stable_random import Draws
-from manyturn.envs.desk.customer_records import person
+from manyturn.envs.desk.customer_generator import person
 from manyturn.envs.desk.database import Tables
 
 _PLANS = {

@@ -1,7 +1,7 @@
 """The airline's policy and what its customers want."""
 
 from manyturn.envs.contract.stable_random import Draws
-from manyturn.envs.desk.customer_records import full_name
+from manyturn.envs.desk.customer_generator import full_name
 from manyturn.envs.desk.database import Record, Store
 from manyturn.envs.desk.desks.travel_tables import CABINS, tables
 from manyturn.envs.desk.desks.travel_tools import TravelTools

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any
 
 from manyturn.envs.contract.stable_random import Draws
-from manyturn.envs.desk.customer_records import full_name, person
+from manyturn.envs.desk.customer_generator import full_name, person
 from manyturn.envs.desk.database import Tables
 
 CITIES = ("Athens", "Berlin", "Cairo", "Delhi", "Lima", "Oslo", "Rome", "Tokyo")

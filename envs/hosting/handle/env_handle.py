@@ -1,13 +1,16 @@
 """One interface to any environment of strings: ours, or a ``gymnasium.Env`` that knows nothing of this project."""
 
 import asyncio
+import json
 import math
 import traceback
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import gymnasium
+import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
@@ -20,7 +23,7 @@ from manyturn.envs.contract.env.turn import MOST_REWARD, ContractError, shown, t
 from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup, OutsideLost, make
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
-from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, ListsTasks, Task
+from manyturn.envs.contract.tasks.task import GROWN, SPLITS, Direction, GeneratedTasks, ListsTasks, Task
 from manyturn.envs.contract.wrappers.reward_wrapper import WrapperMismatch, plain_wrappers, wrap
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.gymnasium_adapter import GymnasiumAdapter, offered
@@ -182,6 +185,11 @@ class EnvHandle:
         return kind.anchor is TextEnv.anchor or kind.anchor_text is not TextEnv.anchor_text
 
     @property
+    def has_vary(self) -> bool:
+        """True if tasks can be varied."""
+        return self._text_env is not None and type(self._text_env).vary is not TextEnv.vary
+
+    @property
     def lists_tasks(self) -> bool:
         """True if the environment lists its tasks itself."""
         return self._text_env is not None or isinstance(self.env.unwrapped, ListsTasks)
@@ -244,6 +252,8 @@ class EnvHandle:
             has_progress=self.has_progress,
             has_anchor_text=self.has_anchor_text,
             tasks=self.tasks,
+            vary=self.vary if self.has_vary else None,
+            split_rule=None if self._text_env is None else self._text_env.split_rule,
         )
 
     def tasks(self, split: str) -> Sequence[Task]:
@@ -261,12 +271,32 @@ class EnvHandle:
             lambda i: Task(f"{split}/{i}", split, {"seed": first + i}), _SEEDS_PER_SPLIT, prefix=f"{split}/"
         )
 
+    def vary(self, task: Task, direction: Direction, rng: np.random.Generator) -> Task | None:
+        """A harder or an easier training task, under an id made of its content; None where there is none.
+
+        Raises:
+            ContractError: the environment gave no task, or one with params that are no plain values.
+        """
+        if self._text_env is None:
+            raise Unsupported(f"{self.name} does not vary its tasks")
+        varied: Any = self._text_env.vary(task, direction, rng)
+        if varied is None:
+            return None
+        if not isinstance(varied, Task):
+            raise wrong_return(self._text_env, "vary", varied, "a Task, or None where there is none")
+        try:
+            params = json.loads(json.dumps(dict(varied.params)))  # as a checkpoint and a worker have it
+        except TypeError as error:
+            raise ContractError(f"{self.name}: vary() gave params that are no plain values: {error}") from None
+        return replace(varied, id=f"{GROWN}{varied.content}", params=params)
+
     def reset(self, task: Task, seed: int) -> Answer:
         """Begin ``task``; the seed decides what is random inside the episode. Raises EnvError."""
 
         def begin() -> Answer:
             if self._text_env:
-                text, info = self.env.reset(seed=seed, options={"task": task.id})
+                named = task if task.id.startswith(GROWN) else task.id
+                text, info = self.env.reset(seed=seed, options={"task": named})
                 answer: Any = self._text_env.answer()
                 if not isinstance(answer, str | None):
                     raise wrong_return(self._text_env, "answer", answer, "the true action as text, or None without one")

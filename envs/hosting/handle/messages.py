@@ -22,7 +22,7 @@ ERRORS: dict[str, type[Exception]] = {  # errors that are an answer, by their ki
 }
 
 _OBSERVATION: Any = True  # in place of a text that is in the message already
-_TASK = tuple(field.name for field in fields(Task))
+_TASK = tuple(field.name for field in fields(Task) if field.name != "env")  # an environment knows only itself
 
 
 def encode(message: Mapping[str, Any]) -> bytes:

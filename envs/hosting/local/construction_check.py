@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from manyturn.envs.hosting.handle.deadline import beat
+from manyturn.envs.hosting.handle.env_description import EnvRecord
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
-from manyturn.envs.hosting.handle.env_record import EnvRecord
 from manyturn.envs.hosting.handle.handshake import hello_of
 from manyturn.envs.hosting.local.one_shot import OneShot, OneShotLost
 from manyturn.envs.hosting.local.resource_use import WorkerLimits

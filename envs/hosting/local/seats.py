@@ -20,9 +20,9 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.hosting.handle.env_description import EnvRecord
 from manyturn.envs.hosting.handle.env_fingerprint import was_edited
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle, not_made
-from manyturn.envs.hosting.handle.env_record import EnvRecord
 from manyturn.envs.hosting.handle.handshake import hello_of
 from manyturn.envs.hosting.handle.messages import step_from_wire, task_to_wire
 from manyturn.envs.hosting.local.construction_check import try_out
@@ -88,6 +88,10 @@ class Seats(abc.ABC):
     def tasks(self, split: str) -> Sequence[Task]:
         """The tasks of a split."""
         return self.facts.tasks(split)
+
+    def of(self, task: Task) -> "Seats":
+        """The seats of a task's environment: these, unless they are of several environments."""
+        return self
 
     def figures(self) -> Mapping[str, float | str]:
         """Metrics since the last call."""

@@ -21,8 +21,8 @@ from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.contract.wrappers.reward_wrapper import WrapperMismatch
+from manyturn.envs.hosting.handle.env_description import EnvRecord
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
-from manyturn.envs.hosting.handle.env_record import EnvRecord
 from manyturn.envs.hosting.handle.messages import encode, task_to_wire
 from manyturn.envs.hosting.local.seats import RESET_FIRST, Seat, Seats, close_handle
 from manyturn.envs.hosting.local.worker import WorkerError

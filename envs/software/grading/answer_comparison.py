@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from manyturn.envs.software.grading.question_extraction import RAISES, Questions
+from manyturn.envs.software.grading.assertion_questions import RAISES, Questions
 
 _CLOSE, _NEAR_ZERO, _LARGEST = 1e-6, 1e-9, 1 << 64
 

@@ -1,6 +1,6 @@
 """A challenge: what a program has to compute before its patch is believed, and what the reference computes.
 
-A problem's tests are turned into questions (``question_extraction.py``): as they are, and for those that a patch has to
+A problem's tests are turned into questions (``assertion_questions.py``): as they are, and for those that a patch has to
 make pass in copies with other literals (``question_deck.py``). The reference, the problem with its known fix, answers
 them in a sandbox of its own. A program is right if its answers are the same. Expected values are in neither file nor
 process, so only who computes them has them; and in a copy they are not those of the test that an agent may have read.
@@ -15,9 +15,9 @@ from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.sandbox import Sandbox
 from manyturn.envs.contract.random_keys import digest, generator
 from manyturn.envs.software.grading.answer_comparison import agree
+from manyturn.envs.software.grading.assertion_questions import BOTH, SEEN, Questions, questions
 from manyturn.envs.software.grading.comparison_sides import Part
 from manyturn.envs.software.grading.question_deck import QuestionDeck, Run, drawn
-from manyturn.envs.software.grading.question_extraction import BOTH, SEEN, Questions, questions
 from manyturn.envs.software.source.lru_cache import RecencyCache
 from manyturn.envs.software.testing.expected_failures import expected_to_fail
 from manyturn.envs.software.testing.pytest_run import PASSED, PytestRun, run_tests

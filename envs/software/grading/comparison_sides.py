@@ -17,7 +17,7 @@ import numpy as np
 
 from manyturn.envs.contract.python_syntax import parse
 from manyturn.envs.software.grading.answer_comparison import UNSTEADY
-from manyturn.envs.software.grading.question_extraction import BOTH, VALUE
+from manyturn.envs.software.grading.assertion_questions import BOTH, VALUE
 from manyturn.envs.software.source.edits import Edit, Places, applied
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

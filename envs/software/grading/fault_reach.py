@@ -17,8 +17,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from manyturn.envs.software.grading.answer_comparison import agree, same
+from manyturn.envs.software.grading.assertion_questions import BOTH, Questions
 from manyturn.envs.software.grading.literal_clues import Clue, clues
-from manyturn.envs.software.grading.question_extraction import BOTH, Questions
 from manyturn.envs.software.testing.pytest_run import PytestRun
 
 

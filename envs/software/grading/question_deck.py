@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manyturn.envs.software.grading.answer_comparison import UNSTEADY, same
+from manyturn.envs.software.grading.assertion_questions import BOTH, Questions
 from manyturn.envs.software.grading.comparison_sides import Part, divided, parts_of
 from manyturn.envs.software.grading.fault_reach import FaultReach
 from manyturn.envs.software.grading.literal_mutations import altered
-from manyturn.envs.software.grading.question_extraction import BOTH, Questions
 from manyturn.envs.software.testing.pytest_run import FAILED, PASSED, PytestRun
 
 _COPIES = ((8, 9), (30, 4), (math.inf, 2))  # so many tests to make pass at most, so many copies

@@ -21,7 +21,7 @@ class TooSlow(BaseException):
 
 
 class AnswerRecorder:
-    """Answers the questions of ``question_extraction.py`` for one test after another.
+    """Answers the questions of ``assertion_questions.py`` for one test after another.
 
     Attributes:
         answers: of the test at work: pairs of a question's number and its answer; what is beyond the first few hundred

@@ -30,6 +30,7 @@ def credit_audit(
     steps: Annotated[int | None, EXACTNESS] = None,
     seconds: Annotated[float | None, EXACTNESS] = None,
     critic: Annotated[int | None, EXACTNESS] = None,
+    siblings: Annotated[int | None, EXACTNESS] = None,
     workers: Annotated[int, EXACTNESS] = 0,
     out: Path | None = None,
 ) -> None:
@@ -68,11 +69,14 @@ def credit_audit(
     reliability
         Continuations are added until so much of the variance of the estimated effects is true. Default: 0.8.
     steps
-        Steps that continuations may take, all together. Default: 2000000.
+        Steps that continuations may take, all together; four of every situation, and two for a critic, are played in
+        any case. Default: 2000000.
     seconds
         Seconds after which no further task is begun; the result then depends on the machine.
     critic
         Continuations of each situation that a perfect critic's values are the mean of. Default: 32.
+    siblings
+        Of these, branches of each turn for methods that compare the branches of one situation. Default: 4.
     workers
         Processes that play; 0 plays in this one. The result is the same.
     out
@@ -84,9 +88,9 @@ def credit_audit(
     from manyturn.audit.progress import AuditBar
     from manyturn.audit.table import print_audit
 
-    names = ("split", "tasks", "group", "seed", "chance", "reward", "reliability", "steps", "seconds", "critic")
-    values = (split, tasks, group, seed, chance, reward, reliability, steps, seconds, critic)
-    options: dict[str, Any] = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    values = {"split": split, "tasks": tasks, "group": group, "seed": seed, "chance": chance, "reward": reward}
+    values |= {"reliability": reliability, "steps": steps, "seconds": seconds, "critic": critic, "siblings": siblings}
+    options: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
     if anchors:
         options["anchors"] = anchors
     with AuditBar() as bar:

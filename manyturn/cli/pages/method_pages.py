@@ -16,7 +16,6 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.envs.contract.options.options import OnlyWith, Options
-from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.contract.options.registry import Named
 from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS
 from manyturn.recipes import file_of, load_recipe, methods, whole_runs
@@ -83,8 +82,9 @@ class Piece:
 def pieces(name: str) -> list[Piece]:
     """The parts that a recipe names, in the order in which a step comes to them."""
     recipe = load_recipe(name)
-    config = parse_config(overlay({"env": {"id": "any"}}, stacked([recipe])))
-    named: list[tuple[str, Options]] = [("env.wrappers", wrapper) for wrapper in config.env.wrappers]
+    config = parse_config(stacked([{"env": {"id": "any"}}, recipe]))
+    envs = config.environments.values()
+    named: list[tuple[str, Options]] = [("env.wrappers", wrapper) for env in envs for wrapper in env.wrappers]
     if "curriculum" in recipe:
         named.append(("curriculum", config.curriculum))
     named += [(f"rollout.{key}", config.rollout) for key in recipe.get("rollout", {}).keys() & {"rounds"}]
@@ -151,7 +151,7 @@ def recipe_rows() -> list[dict[str, str]]:
     rows = []
     for name in whole_runs():
         config = parse_config(load_recipe(name))
-        row = {"name": name, "about": RecipeHead.of(name).about, "env": config.env.id, "model": config.model.label}
+        row = {"name": name, "about": RecipeHead.of(name).about, "env": config.env_title, "model": config.model.label}
         row |= {"advantage": config.credit.advantage.name, "objective": config.objective.name}
         rows.append(row)
     return rows

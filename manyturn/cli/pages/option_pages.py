@@ -160,7 +160,10 @@ def _first(text: str) -> str:
 def _row(full: str, place: OptionPath, default: Any, by_model: Mapping[str, Any], own: bool) -> OptionRow:
     field, parts = place.field, place.parts
     usual = "needed" if default is PydanticUndefined else shown(default)
-    different = [f"{name}: {shown(value)}" for name, value in by_model.items() if shown(value) != usual]
+    models: dict[str, list[str]] = {}
+    for name, value in by_model.items():
+        models.setdefault(shown(value), []).append(name)
+    different = [f"{', '.join(names)}: {value}" for value, names in models.items() if value != usual]
     markers = [f"Only with {marker}." for marker in field.metadata if isinstance(marker, OnlyWith)]
     kind = kind_of(field)
     if parts is not None:

@@ -8,7 +8,7 @@ from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, Mistral
 
 from manyturn.agents.model.gguf_conversion import converted
 from manyturn.agents.model.language_model import build_tiny, check_supported, load_pretrained, tiny_tokenizer
-from manyturn.agents.model.model_config import ModelError
+from manyturn.agents.model.model_config import MODELS, ModelContext, ModelError
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import configure
 
@@ -36,9 +36,17 @@ def test_a_word_of_the_environment_is_one_token_and_unknown_words_are_lossless(t
 def test_a_number_never_seen_is_spelt_in_digits_that_were_seen():
     tokenizer = tiny_tokenizer(["order 1234 of C-58 costs 60.79"], digits=True)
     ids = tokenizer("order 9876 of C-12 costs 3.5")["input_ids"]
-    assert [t for t in tokenizer.convert_ids_to_tokens(ids) if t.isdigit()] == list("98761235")
+    pieces = [piece.removeprefix("Ġ") for piece in tokenizer.convert_ids_to_tokens(ids)]
+    assert [piece for piece in pieces if piece.isdigit()] == list("98761235") and len(ids) == 14, "no token for a space"
     assert tokenizer.decode(ids) == "order 9876 of C-12 costs 3.5"
-    assert not any(any(c.isdigit() for c in piece) for piece in tokenizer.get_vocab() if len(piece) > 1)
+    assert not any(any(c.isdigit() for c in piece) for piece in tokenizer.get_vocab() if len(piece) > 2)
+
+
+@pytest.mark.parametrize(("name", "millions"), [("tiny-100k", 0.13), ("tiny-1m", 1.05), ("tiny-5m", 5.25)])
+def test_a_model_has_the_size_that_its_name_says(name, millions, maze_texts):
+    model = MODELS.apply(MODELS.parse(name), ModelContext(CPU, texts=maze_texts)).model
+    layers = sum(weights.numel() for weights in model.model.layers.parameters())
+    assert layers / 1e6 == pytest.approx(millions, rel=0.02)
 
 
 def test_the_vocabulary_does_not_depend_on_the_order_of_texts(maze_texts):

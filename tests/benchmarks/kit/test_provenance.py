@@ -85,7 +85,7 @@ def test_a_result_is_of_a_clean_commit_that_had_its_script(path, checkout):
 
 def test_a_picture_or_a_table_has_its_figures():
     names = {path.stem for path in FILES}
-    shown = {path.name: path.stem.removesuffix("_parts") for path in RESULTS.iterdir() if path.is_file()}
+    shown = {path.name: re.sub(r"_(parts|alignment)$", "", path.stem) for path in RESULTS.iterdir() if path.is_file()}
     assert not {name for name, stem in shown.items() if stem not in names}
 
 

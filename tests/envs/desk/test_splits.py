@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyturn.envs.desk.customer_records import split_of_user
+from manyturn.envs.desk.customer_generator import split_of_user
 from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.task_shapes import LEVELS, WAYS, Shape, requests_of, split_of_shape
 from manyturn.envs.desk.tasks import tasks

@@ -3,7 +3,7 @@
 import pytest
 
 import manyturn as mt
-from manyturn.envs.pivot.walk_env import LEVELS
+from manyturn.envs.pivot.pivot_walk import LEVELS
 
 WORLDS = ("One", "Sign", "Pair", "Repair", "Delay", "Luck")
 LUCKY = {"Luck"}  # whose chance is drawn inside of the episode

@@ -4,6 +4,7 @@ python tests/manyturn/pages/papers_page.py > docs/papers.md
 """
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 from manyturn.cli.pages.method_pages import Piece, RecipeHead, pieces
@@ -69,14 +70,33 @@ TITLES = {
 # What the docstring of a shared part does not say of a recipe's paper.
 OF_RECIPES = {
     ("starpo-s", "2504.20073"): "the critic is linear in the policy's last hidden states, theirs is a second model",
+    ("tis", "none"): "none: the weight of each token is cut off at 2, as theirs",
+    ("icepop", "2510.18855"): "none: tokens count by their ratio from 0.5 to 5, their bounds, and others count nothing",
     ("verlog", "2503.01491"): "VC-PPO has one discount for all tokens and turns; here the critic's lambda is from it",
+}
+_TREES = "Tree-GRPO adds a comparison over all episodes of the task and divides both by standard deviations"
+_VINE = "theirs takes values by continuations of each step of a solution; here branches are of turns"
+# Stages that no recipe names: number -> title, module, and what differs where the docstring is of several papers.
+OF_STAGES = {
+    "2410.01679": ("VinePPO: Refining Credit Assignment in RL Training of LLMs", "advantages.forks", _VINE),
+    "2410.15115": ("On Designing Effective RL Reward at Training Time for LLM Reasoning", "rewards.clip_delta"),
+    "2509.21240": ("Tree Search for LLM Agent Reinforcement Learning (Tree-GRPO)", "advantages.forks", _TREES),
+    "2601.20802": ("Reinforcement Learning via Self-Distillation (SDPO)", "rewards.opsd"),
+    "2603.06859": (
+        "Contextual Counterfactual Credit Assignment for Multi-Agent Reinforcement Learning in LLM Collaboration (C3)",
+        "advantages.forks",
+        "C3 replaces messages of cooperating models",
+    ),
+    "2607.05804": ("TurnOPD", "rewards.opsd"),
 }
 HEAD = """# Papers and recipes
 
 An acronym is not a method: AEPO, ARPO, EPO, MPO and SPO each name two papers. So look a method up by its paper.
 This page is made from the recipes and the docstrings of what they name, and a test compares it
 (`python tests/manyturn/pages/papers_page.py > docs/papers.md`). A recipe of several papers has a row for each. Numbers
-of authors, or of others where the name of the file says so, are in [tests/golden](../tests/golden/README.md).
+of authors, or of others where the name of the file says so, are in [tests/golden](../tests/golden/README.md). Rows at
+the end are of stages without a recipe. Not here: PCL (prompt curriculum learning), which needs prompts before they are
+played.
 
 | paper | arXiv | recipe | what differs | test |
 |---|---|---|---|---|
@@ -86,19 +106,39 @@ of authors, or of others where the name of the file says so, are in [tests/golde
 def page() -> str:
     """The page's text."""
     rows = [row for name in methods() for row in rows_of(name)]
-    return HEAD + "".join(f"{row}\n" for row in sorted(rows, key=str.lower))
+    return HEAD + "".join(f"{row}\n" for row in [*sorted(rows, key=str.lower), *map(row_of_stage, OF_STAGES)])
+
+
+def row_of_stage(number: str) -> str:
+    """The table's row of a paper that a stage follows, without a recipe."""
+    title, module, *difference = OF_STAGES[number]
+    kind, name = module.split(".")
+    part = Piece(f"credit.{kind}", name, import_module(f"manyturn.trainers.credit.{module}").__doc__ or "", ())
+    assert number in part.text, f"{module} does not name {number}"
+    tests = ", ".join(f"`{test}`" for test in tests_of([part]) if test != LEARNS) or "`tests/trainers/credit`"
+    return f"| {title} | {number} | none: the stage `{name}` | {''.join(difference) or differs([part])} | {tests} |"
 
 
 def rows_of(name: str) -> list[str]:
     """The table's rows of a recipe."""
     paper, parts = RecipeHead.of(name).paper, pieces(name)
-    tests = ", ".join(f"`{test}`" for test in tests_of(parts))
     numbers = re.findall(r"(?:arXiv )?(\d{4}\.\d{5}|OpenReview \w+)", paper)
     if paper.startswith("none"):
         numbers = []
     papers = [(TITLES[number], number) for number in numbers] or [(paper, "none")]
-    differences = {number: OF_RECIPES.get((name, number)) or differs(parts) for _, number in papers}
-    return [f"| {title} | {number} | `{name}` | {differences[number]} | {tests} |" for title, number in papers]
+    rows = []
+    for title, number in papers:
+        # Of several papers each has a part of its own, which names it.
+        shown = [part for part in parts if part.place.startswith("credit.") or part.place == "objective.epo"]
+        own = [part for part in shown if len(papers) > 1 and number in source(part)] or parts
+        tests = ", ".join(f"`{test}`" for test in tests_of(own))
+        rows.append(f"| {title} | {number} | `{name}` | {OF_RECIPES.get((name, number)) or differs(own)} | {tests} |")
+    return rows
+
+
+def source(part: Piece) -> str:
+    """The passage of a part's text that names papers and code."""
+    return part.text.partition("\nSource: ")[2].partition("\n\n")[0]
 
 
 def differs(parts: list[Piece]) -> str:
@@ -111,7 +151,8 @@ def differs(parts: list[Piece]) -> str:
 def tests_of(parts: list[Piece]) -> list[str]:
     """Golden files of the parts' names, and the test that each recipe learns."""
     stems = sorted(path.stem for path in (ROOT / "tests/golden").glob("*.json"))
-    named = [OTHER_NAMES.get(part.name, part.name) for part in ordered(parts) if part.name not in ("", "clip")]
+    names = [part.name or part.place.rpartition(".")[2] for part in ordered(parts)]
+    named = [OTHER_NAMES.get(name, name) for name in names if name != "clip"]
     found = [stem for name in named for stem in stems if stem == name or stem.startswith(f"{name}_")]
     return [*dict.fromkeys(f"tests/golden/{stem}.json" for stem in found), LEARNS]
 

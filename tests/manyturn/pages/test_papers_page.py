@@ -12,3 +12,6 @@ def test_two_papers_of_one_acronym_have_recipes_of_their_own():
     recipes = {row[1]: row[2] for row in rows}
     assert recipes["2510.08141"] != recipes["2510.14545"]
     assert TITLES.keys() <= recipes.keys(), "a title stands there that no recipe names"
+    public = {row[1] for row in rows if row[2] == "`gigpo-spa-epo-gra`" and "no public code" not in row[3]}
+    assert public == {"2505.10978", "2505.20732", "2509.22576"}, "only G-RA has no public code"
+    assert "epo_released" in next(row[4] for row in rows if row[2] == "`epo`")

@@ -24,9 +24,9 @@ from manyturn.agents.records.episode_rows import (
 from manyturn.envs.contract.random_keys import generator
 from manyturn.report import document as documents
 from manyturn.report.document import document_of
-from manyturn.report.overview import ReportError, number
 from manyturn.report.page import static_page
 from manyturn.report.report_file import write_report
+from manyturn.report.report_head import ReportError, number
 from manyturn.report.selection import quotas, spread_order, whole_groups
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.run_folder import read_metrics

@@ -17,7 +17,7 @@ from manyturn.envs.contract.tasks.panel import Panel, make_panel
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.report import document as documents
 from manyturn.report.document import comparison_document, document_of
-from manyturn.report.overview import number
+from manyturn.report.report_head import number
 
 pytestmark = pytest.mark.versions
 

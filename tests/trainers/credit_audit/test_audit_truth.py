@@ -5,6 +5,7 @@ import pytest
 
 import manyturn as mt
 from manyturn.envs.contract.random_keys import generator
+from manyturn.envs.hosting.handle.env_handle import EnvError
 from manyturn.trainers.credit.audit.scores import Scorer
 
 WORLDS = ("One", "Sign", "Pair", "Repair", "Delay", "Luck")
@@ -64,6 +65,8 @@ def test_an_environment_without_snapshots_has_the_same_truth(tmp_path):
     effects = [audit.sample.effects for audit in truths]
     assert np.array_equal(effects[0].effect_K, effects[1].effect_K)
     assert np.abs(effects[0].effect_K).max() > 0.3
+    with pytest.raises(EnvError, match="save and load"):
+        mt.credit_audit(f"{file}:Drifting", f"{file}:guess", methods=["grpo"], tasks=2, group=4)
 
 
 PLAIN = '''
@@ -94,6 +97,17 @@ class Plain(gymnasium.Env):
         over = len(self.ways) == 2
         won = over and self.ways[0] == self.ways[1] == "left"
         return f"{len(self.ways)}", float(won), over, False, {}
+
+
+class Drifting(Plain):
+    """Another text each time."""
+
+    count = 0
+
+    def step(self, action):
+        Drifting.count += 1
+        _, *rest = super().step(action)
+        return f"Move {self.count}", *rest
 
 
 class Saved(mt.TextEnv):

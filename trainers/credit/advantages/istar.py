@@ -12,7 +12,7 @@ authors' code (Tongyi-ConvAI/Tongyi-Character, ``CharacterRL-iStar/istar/core_is
 
 Implementation:
 1. pi is the policy that played, pi_phi a second model that learns after each step which of two episodes of a task did
-   better (``learn/heads/implicit.py``). In the first step both are one, and r is 0.
+   better (``learn/heads/implicit_reward.py``). In the first step both are one, and r is 0.
 2. A turn's score is its episode's return less the turn's own penalty. A penalty is in no implicit reward.
 3. With ``stats_over = "first_rows"`` both levels count the first turn of each episode and no other.
 4. A task with one scorable episode gives 0 at the episode level, one with one turn at the turn level.

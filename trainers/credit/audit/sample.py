@@ -44,6 +44,7 @@ class AuditSample:
         choices: of each task; empty where they are not known.
         anchors: kind -> ids (K) of the situations by that anchor.
         branched: a batch with branches too, in which the K turns come first; None: there are no branches.
+        oracle: names of columns that are made from true values.
     """
 
     batch: TurnBatch
@@ -53,9 +54,10 @@ class AuditSample:
     choices: Sequence[FirstActions]
     anchors: Mapping[str, IntK]
     branched: TurnBatch | None = None
+    oracle: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, tasks: Sequence[AuditedTask]) -> "AuditSample":
+    def of(cls, tasks: Sequence[AuditedTask], oracle: frozenset[str] = frozenset()) -> "AuditSample":
         """All tasks as one sample. Raises ValueError where a list does not fit the turns."""
         batch = batch_of([rollout for task in tasks for rollout in task.rollouts])
         turns_N = [len(task.starts_K) for task in tasks]
@@ -76,6 +78,7 @@ class AuditSample:
             choices=choices if len(choices) == len(tasks) else (),
             anchors=anchors,
             branched=_branched(tasks),
+            oracle=oracle,
         )
 
     def batch_by(self, anchor: str) -> TurnBatch:

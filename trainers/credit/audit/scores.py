@@ -1,7 +1,8 @@
 """Scores of methods: their credit on the turns of a sample, against the true effects."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,25 +23,14 @@ from manyturn.trainers.credit.audit.gradient_alignment import (
     exact_gradient,
     gradient_reliability,
 )
+from manyturn.trainers.credit.audit.method_credit import credit_of
 from manyturn.trainers.credit.audit.sample import OWN, AuditSample
 from manyturn.trainers.credit.audit.sign_agreement import carrying_share, idle_credit, idle_K, sign_agreement
 from manyturn.trainers.credit.batch.turn_batch import FloatK
 from manyturn.trainers.credit.config import CreditConfig
-from manyturn.trainers.credit.pipeline import credit
 
 BINS = 10
-LACKS = {
-    **dict.fromkeys(
-        ("longest_reply", "longest_episode"), "a limit of a run's: give it lengths, as overlong:max_tokens=64,buffer=16"
-    ),
-    "belief": "for which the environment has to name a true answer: override answer()",
-    "progress": "which the environment does not report: override progress()",
-    "confidence": "which only replies of a language model state: measure it by training",
-    "tempered": "which members that a run draws at another temperature have: measure it by training",
-    "tool_calls": "which only replies of a language model have: take another stratum, as stratified:stratum=turns",
-}
-"""Column -> why an audit may lack it, and what to do."""
-BRANCHES = "drawer"  # the column of methods that compare the branches of a situation
+EQUAL = 1e-5  # share of the largest credit below which a difference is rounding
 
 
 @dataclass(frozen=True)
@@ -58,6 +48,10 @@ class MethodScore:
         idle: size of the credit of turns without effect, over that of turns of certain effect.
         alignment: cosine of the implied update with the exact policy gradient; None where choices are not known.
         calibration: up to ten bins of equal size by credit: mean credit, mean true effect, turns.
+        oracle: whether credit comes from columns that the audit makes from true values: it then shows what the method
+            could do at most.
+        same_as: the method that has the same credit on this sample, so that this row says nothing of its own; None:
+            there is none.
     """
 
     method: str
@@ -72,6 +66,22 @@ class MethodScore:
     idle: float
     alignment: Alignment | None
     calibration: Sequence[tuple[float, float, int]]
+    oracle: bool = False
+    same_as: str | None = None
+
+
+class ScoredMethods(NamedTuple):
+    """Scores of several methods.
+
+    Attributes:
+        scores: in the order of the methods, by each anchor that changes the credit.
+        skipped: method -> why it could not be scored.
+        credits: (method, anchor) -> credit (K).
+    """
+
+    scores: list[MethodScore]
+    skipped: dict[str, str]
+    credits: dict[tuple[str, str], FloatK]
 
 
 @dataclass(frozen=True)
@@ -165,44 +175,34 @@ def _calibration(credit_K: FloatK, effect_K: FloatK) -> list[tuple[float, float,
     return [(float(credit_K[one].mean()), float(effect_K[one].mean()), int(one.sum())) for one in bins if one.any()]
 
 
-def credit_of(sample: AuditSample, config: CreditConfig, anchor: str = OWN) -> FloatK:
-    """The credit (K) that a method gives by an anchor.
-
-    Raises:
-        ValueError: the method needs what the sample lacks; the text says what.
-    """
-    batch = sample.batch_by(anchor)
-    if BRANCHES in config.needs and sample.branched is not None:
-        return credit(sample.branched, config).advantage_K[: len(sample.task_K)]
-    there = batch.columns.keys() | batch.token_columns.keys()
-    for column, stage in config.needs.items():
-        if column not in there:
-            raise ValueError(
-                f"{stage} needs the column {column!r}, {LACKS.get(column, 'which this audit cannot supply')}"
-            )
-    return credit(batch, config).advantage_K
-
-
-def score_methods(
-    sample: AuditSample, methods: Mapping[str, CreditConfig]
-) -> tuple[list[MethodScore], dict[str, str], dict[tuple[str, str], FloatK]]:
-    """Scores of every method by every anchor that changes its credit.
-
-    Returns:
-        The scores in the order of the methods; method -> why it could not be scored; (method, anchor) -> credit (K).
-    """
-    scorer, scores, skipped = Scorer(sample), list[MethodScore](), dict[str, str]()
-    credits: dict[tuple[str, str], FloatK] = {}
+def score_methods(sample: AuditSample, methods: Mapping[str, CreditConfig]) -> ScoredMethods:
+    """Scores of every method by every anchor that changes its credit."""
+    scorer, scored = Scorer(sample), ScoredMethods([], {}, {})
     for name, config in methods.items():
         try:
             own_K = credit_of(sample, config)
-            credits[name, OWN] = own_K
-            scores.append(scorer.score(name, own_K))
+            oracle = bool(sample.oracle & (config.needs.keys() | config.uses.keys()))
+            marks = {"oracle": oracle, "same_as": _same_as(sample, config, own_K, scored)}
+            scored.credits[name, OWN] = own_K
+            scored.scores.append(replace(scorer.score(name, own_K), **marks))
             for anchor in sample.anchors:
                 other_K = own_K if anchor == OWN else credit_of(sample, config, anchor)
                 if not np.allclose(other_K, own_K, rtol=1e-9, atol=1e-12):
-                    credits[name, anchor] = other_K
-                    scores.append(scorer.score(name, other_K, anchor))
+                    scored.credits[name, anchor] = other_K
+                    scored.scores.append(replace(scorer.score(name, other_K, anchor), **marks))
         except ValueError as error:
-            skipped[name] = str(error)
-    return scores, skipped, credits
+            scored.skipped[name] = str(error)
+    return scored
+
+
+def _same_as(sample: AuditSample, config: CreditConfig, credit_K: FloatK, scored: ScoredMethods) -> str | None:
+    """The advantage without the method's reward stages and modulations, or the first method, if the credit is equal."""
+    if config.rewards or config.modulation:
+        bare = config.model_copy(update={"rewards": (), "modulation": ()})
+        return config.advantage.name if _is_equal(credit_K, credit_of(sample, bare)) else None
+    first = next(iter(scored.credits), None)
+    return first[0] if first and _is_equal(credit_K, scored.credits[first]) else None
+
+
+def _is_equal(a_K: FloatK, b_K: FloatK) -> bool:
+    return bool(np.allclose(a_K, b_K, rtol=0, atol=EQUAL * float(np.abs(b_K).max(initial=0.0))))

@@ -32,10 +32,15 @@ def mean_over_turns(value_K: FloatK, counted_K: BoolK, task_K: IntK) -> Estimate
 def sign_agreement(credit_K: FloatK, effects: Effects, task_K: IntK) -> Estimate:
     """Share of the turns of certain effect whose credit has its sign; a credit of 0 counts as half.
 
-    A credit that is drawn at random has 0.5.
+    A credit that is drawn at random has 0.5. The interval is cut off at 0 and 1.
+
+    >>> effects = Effects(np.array([1.0, 1.0, 1.0, -1.0]), np.zeros(4), np.zeros(4), np.zeros(4))
+    >>> sign_agreement(np.array([1.0, 1.0, 1.0, 1.0]), effects, np.array([0, 0, 1, 1])).high
+    1.0
     """
     agrees_K = 0.5 + 0.5 * np.sign(credit_K) * np.sign(effects.effect_K)
-    return mean_over_turns(agrees_K, effects.certain_K(), task_K)
+    mean, low, high = mean_over_turns(agrees_K, effects.certain_K(), task_K)
+    return Estimate(mean, float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1)))
 
 
 def idle_K(effects: Effects) -> BoolK:

@@ -11,7 +11,8 @@ code (``brier_reward``), which pays 1 - (q - O)^2, and 0 to a reply that states 
 Implementation:
 1. The Brier score is proper and bounded: in the mean a policy earns most by its likeliest answer, and by saying how
    likely that is. An unbounded score, such as the logarithm, would make a sure failure worth having.
-2. What is stated is held to 0 and 1, as theirs is.
+2. What is stated is held to 0 and 1, as theirs is. The column "confidence" of a run has NaN for a text above 1, which
+   counts as nothing stated.
 3. An episode that states nothing earns the least, so that silence is no way out.
 4. Figures: ``brier``, over scorable episodes that state something; ``stated``, their share.
 

@@ -1,6 +1,6 @@
 """The column "implicit" (K): what a second policy, which learns from pairs of episodes, rewards each turn with.
 
-``heads/implicit.py`` says how it learns. 0 for an empty reply, and everywhere in the first step.
+``heads/implicit_reward.py`` says how it learns. 0 for an empty reply, and everywhere in the first step.
 """
 
 from typing import Any, Literal

@@ -132,7 +132,7 @@ class PlacementConfig(Options):
                 "placement.kind = 'static' needs hosts: start some with manyturn host --port N, and name their "
                 "addresses in placement.hosts; or samplers, with manyturn sampler, in placement.samplers"
             )
-        if self.hosts and run.env.workers:
+        if self.hosts and run.env is not None and run.env.workers:
             return (
                 f"env.workers = {run.env.workers} has no effect at hosts that placement.hosts names: give --workers to "
                 "manyturn host, and leave it out here"

@@ -12,7 +12,8 @@ from manyturn.trainers.credit.stages import ADVANTAGES
 from manyturn.trainers.play.rollout.branching import Branching
 from manyturn.trainers.play.rollout.horizon import Horizon
 from manyturn.trainers.play.rollout.tempering import Tempering
-from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskPool
+from manyturn.trainers.play.tasks.curriculum_input import TaskPool
+from manyturn.trainers.play.tasks.env_shares import drawn_tasks
 
 
 class RolloutConfig(Options):
@@ -84,7 +85,7 @@ def _refuse_choice(run: Any, env: EnvFacts) -> str | None:
             f"{len(tasks)} training tasks: lower rollout.tasks, or leave the section out"
         )
     try:
-        CURRICULA.apply_remembering(run.curriculum, {}, TaskPool(tasks, count, run.seed, step=1))
+        drawn_tasks(run.curriculum, {}, TaskPool(tasks, count, run.seed, step=1), run.weights)
     except ValueError as error:
         return str(error)
     return None

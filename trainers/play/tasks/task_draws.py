@@ -1,11 +1,12 @@
 """Ways to draw tasks without listing a long split."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from manyturn.envs.contract.tasks.mixed_tasks import numbers_by_env
 from manyturn.trainers.play.tasks.curriculum_input import TaskPool, label_of
 
 CANDIDATES = 16  # for each task to be drawn
@@ -50,9 +51,13 @@ def draw_by_label(pool: TaskPool, scores: Callable[[Sequence[str]], ArrayLike]) 
     Raises:
         ValueError: at the first step all candidates have one label, so that there is nothing to choose between.
     """
-    rng, size = pool.generator(), len(pool.tasks)
+    rng, size, waiting = pool.generator(), len(pool.tasks), defaultdict[str, list[int]](list)
+    if pool.is_mixed:  # as many candidates of each environment, however many tasks it has
+        for env, numbers in numbers_by_env(pool.tasks).items():
+            taken = {numbers.index(number) for number in pool.taken if number in numbers}
+            waiting[str(env)] = [numbers[place] for place in distinct(rng, len(numbers), pool.count, taken)]
+        return _drawn(pool, waiting, scores, rng)
     candidates = max(pool.count, min(CANDIDATES * pool.count, size - len(pool.taken)))
-    waiting = defaultdict[str, list[int]](list)
     for number in distinct(rng, size, candidates, pool.taken):
         waiting[label_of(pool.tasks[number])].append(number)
     if len(waiting) == 1 and pool.step == 1:
@@ -60,6 +65,16 @@ def draw_by_label(pool: TaskPool, scores: Callable[[Sequence[str]], ArrayLike]) 
             f"this curriculum chooses between kinds of tasks, but the first {candidates} are all "
             f"{next(iter(waiting))!r}: give tasks a difficulty or tags, or take the curriculum uniform"
         )
+    return _drawn(pool, waiting, scores, rng)
+
+
+def _drawn(
+    pool: TaskPool,
+    waiting: Mapping[str, list[int]],
+    scores: Callable[[Sequence[str]], ArrayLike],
+    rng: np.random.Generator,
+) -> list[int]:
+    """A label for each task, then a task that has it."""
     drawn = []
     while len(drawn) < pool.count:
         labels = sorted(label for label, numbers in waiting.items() if numbers)

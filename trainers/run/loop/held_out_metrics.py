@@ -8,29 +8,37 @@ from manyturn.agents.evaluation.evaluate import Evaluation, EvaluationPlan, eval
 from manyturn.agents.play.episode import Policy
 from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.contract.tasks.env_identity import KEY
+from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.summary import measured, summarise_run
 from manyturn.trainers.run.setup.run import Run
-from manyturn.trainers.run.setup.task_check import panel_of
+from manyturn.trainers.run.setup.task_check import panels_of
 
 
-async def held_out(run: Run, policy: Policy, seen: Collection[str] = (), out: Path | None = None) -> Evaluation:
-    """Evaluate a policy on the pinned panel of held-out tasks; raises NotHeldOut if ``seen`` holds one of them."""
-    config, panel = run.config, panel_of(run.config, run.seats)
-    held_out_guard(panel, seen)
-    return await evaluate(
-        run.seats,
-        policy,
-        EvaluationPlan(
+async def held_out(
+    run: Run, policy: Policy, seen: Collection[str] = (), out: Path | None = None
+) -> dict[str, Evaluation]:
+    """Evaluate a policy on the pinned panel of held-out tasks of each environment.
+
+    Raises:
+        NotHeldOut: ``seen`` holds one of them.
+    """
+    config, panels = run.config, panels_of(run.config, run.seats)
+    evaluations = dict[str, Evaluation]()
+    for _, panel in panels.values():
+        held_out_guard(panel, seen)
+    for name, (seats, panel) in panels.items():
+        plan = EvaluationPlan(
             panel,
             repeats=config.evaluation.repeats,
             seed=config.seed,
             max_turns=config.rollout.max_turns,
             patience=run.patience,
             label=_labelled(run, policy) if out else policy.name,
-        ),
-        out=out,
-    )
+        )
+        place = out / name if out and config.envs else out
+        evaluations[name] = await evaluate(seats, policy, plan, out=place)
+    return evaluations
 
 
 def _labelled(run: Run, policy: Policy) -> str:
@@ -54,7 +62,7 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
     if run.seats.facts.has_expert:
         results["expert"] = measured(await held_out(run, Scripted(0.0)))
     facts = {
-        "env": run.config.env.id,
+        "env": run.config.env_title,
         "seed": run.config.seed,
         "device": str(run.trainees[0].language.model.device),
         "steps": state.step,
@@ -69,4 +77,12 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
         "notices": state.notices,
         "weights": run.per_policy(lambda trainee: trainee.weights),
     }
-    return summarise_run(random.panel.facts, results, facts)
+    panels = {name: evaluation.panel.facts for name, evaluation in random.items()}
+    return summarise_run(panels, results, {**facts, **_of_several(run.config)})
+
+
+def _of_several(config: RunConfig) -> dict[str, Any]:
+    """What the summary says of each environment of several besides its figures."""
+    if not config.envs:
+        return {}
+    return {"envs": {env.name: {"env": env.id, "args": dict(env.args), "weight": env.weight} for env in config.envs}}

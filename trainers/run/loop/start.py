@@ -40,13 +40,14 @@ class RunStart:
     def in_environment(self, folder: RunFolder, now: EnvIdentity) -> "RunStart":
         """The start in an environment that has been made. Raises ConfigError if it is another one than was accepted.
 
-        A configuration that was accepted with another ``env.id`` has accepted the environment of that name.
+        A configuration that was accepted with another ``env.id``, or other ``envs``, has accepted what these name.
         """
         was = None if self.checkpoint is None else EnvIdentity.of(read_state(self.checkpoint))
         words = env_changes_since(was, now, self.edits)
-        if "env" not in self.accept and "env.id" not in self.edits:
+        if "env" not in self.accept and not {"env.id", "envs"} & set(self.edits):
             refuse_env_changes(folder.path, self.checkpoint, words)
-        remarks = failure_remarks(self.task_words, now, self.config.env.args)
+        args = {} if self.config.env is None else self.config.env.args
+        remarks = failure_remarks(self.task_words, now, args)
         return replace(self, env_changes=words, remarks=remarks)
 
     def accepted_into(self, state: State, config: RunConfig, now: EnvIdentity) -> list[str]:

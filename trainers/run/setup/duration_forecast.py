@@ -6,7 +6,7 @@ parts share: with more places each turn is taken to cost the policy as long as b
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -28,6 +28,7 @@ class Step:
         rollout_seconds: until all of them had ended.
         learn_seconds: of credit and updates.
         beside: seconds until the next step that are neither, such as for a checkpoint.
+        by_env: name of each environment of several -> seconds of its episodes, and those of the environment itself.
     """
 
     play_S: Sequence[float]
@@ -35,6 +36,7 @@ class Step:
     rollout_seconds: float
     learn_seconds: float
     beside: float
+    by_env: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,11 @@ def _refuse_warming(run: Path, lines: Sequence[Mapping[str, Any]]) -> None:
     """Raise RunFolderError with what is left of the warm-up, if the run is in it."""
     measured = [line for line in lines if line["phase"] == "warmup"]
     if lines and lines[-1]["phase"] == "warmup" and measured[-1].get("warmup_left_seconds"):
-        minutes = measured[-1]["warmup_left_seconds"] / 60
+        last = measured[-1]
+        so_far = f"{last['demonstrations']:,} demonstrations and {last['cpu_seconds'] / 60:.1f} CPU minutes so far"
         raise RunFolderError(
-            f"{run} is in its warm-up, which takes at most {minutes:.0f} minutes more at this speed: plan once it has "
-            "made a step"
+            f"{run} is in its warm-up, with {so_far}, which takes at most {last['warmup_left_seconds'] / 60:.0f} "
+            "minutes more at this speed: plan once it has made a step"
         )
 
 
@@ -120,7 +123,10 @@ def measured(run: Path, first: int | None = None) -> Measured:
         beside = line["seconds"] - earlier - line["rollout_seconds"] - line["learn_seconds"]
         play_S = [row["seconds_policy"] + row["seconds_env"] for row in rows]
         env_seconds = sum(row["seconds_env"] for row in rows)
-        steps.append(Step(play_S, env_seconds, line["rollout_seconds"], line["learn_seconds"], max(0.0, beside)))
+        pairs = [(row["task"], (row["seconds_policy"] + row["seconds_env"], row["seconds_env"])) for row in rows]
+        by_env = {env: [pair for task, pair in pairs if task.startswith(f"{env}/")] for env in config.weights}
+        seconds = line["rollout_seconds"], line["learn_seconds"]
+        steps.append(Step(play_S, env_seconds, *seconds, max(0.0, beside), by_env))
     staleness = config.order.staleness if config.order.kind == "asynchronous" else 0
     if len({len(step.play_S) for step in steps}) > 1:
         raise RunFolderError(f"steps of {run} have different numbers of episodes, which no plan can be made of")

@@ -8,9 +8,10 @@ from typing import Any
 
 from manyturn.agents.engine.engine import Engine
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.envs.hosting.local.mixed_seats import MixedSeats
 from manyturn.envs.hosting.local.seats import Seats, open_seats
 from manyturn.trainers.learn.ranks.rendezvous import Meeting
-from manyturn.trainers.recipe.config import RunConfig
+from manyturn.trainers.recipe.config import EnvConfig, RunConfig
 
 
 def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
@@ -19,9 +20,12 @@ def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
     Args:
         meeting: where ranks that are placed along with the hosts find this process.
     """
-    env, limit, placement = config.env, config.rollout.concurrency, config.placement
+    limit, placement = config.rollout.concurrency, config.placement
+    if config.env is None:
+        return MixedSeats({name: _local(env, limit) for name, env in config.environments.items()})
+    env = config.env
     if placement.kind == "local" or (placement.kind == "static" and not placement.hosts):
-        return open_seats(env.id, env.args, env.wrappers, limit, env.workers, env.timeout, env.limits)
+        return _local(env, limit)
     if placement.kind == "static":
         with _needing("hosts", placement.kind):
             from manyturn.envs.hosting.remote.hosted_seats import HostedSeats, Hosts
@@ -50,6 +54,10 @@ def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
         **counted,
     )
     return RaySeats(env.id, env.args, env.wrappers, limit, ray_hosts)
+
+
+def _local(env: EnvConfig, limit: int) -> Seats:
+    return open_seats(env.id, env.args, env.wrappers, limit, env.workers, env.timeout, env.limits)
 
 
 def engine_of(config: RunConfig, context: EngineContext, seats: Seats) -> Engine:

@@ -4,14 +4,17 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import cached_property
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine_config import EngineContext
 from manyturn.agents.play.agent import Agent, Demonstrator
 from manyturn.agents.play.concurrent_episodes import Patience
+from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.error_limit import Breaker
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted import SCRIPTS, Scripted
@@ -19,6 +22,8 @@ from manyturn.agents.play.teacher_prompts import Advised
 from manyturn.agents.play.vocabulary_texts import texts_of
 from manyturn.envs.contract.options.option_conflicts import refuse_unfit
 from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.random_keys import generator
+from manyturn.envs.contract.tasks.mixed_tasks import MixedTasks, apportioned, numbers_by_env
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.contract.tasks.task_choice import chosen_tasks
 from manyturn.envs.hosting.local.seats import Seats
@@ -28,17 +33,20 @@ from manyturn.trainers.learn.learner.learner_config import OFFLOADS_NOTHING
 from manyturn.trainers.learn.learner.pass_memory import check_fits
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.rendezvous import Meeting
+from manyturn.trainers.play.rollout.rollout_batch import describe
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import ONE_POLICY
 from manyturn.trainers.record.metrics import Log
+from manyturn.trainers.run.setup.mixture import check_mixture, members_of
 from manyturn.trainers.run.setup.placement import engine_of, seats_of
 from manyturn.trainers.run.setup.policy_model import choose_device, policy_model
-from manyturn.trainers.run.setup.task_check import check_tasks
+from manyturn.trainers.run.setup.task_check import check_tasks, panels_of
 from manyturn.trainers.run.setup.trainee import Trainee
 
 T = TypeVar("T")
 Played = TypeVar("Played", Agent, Demonstrator)
 
+_OF_EACH = ("success", "return", "turns", "invalid", "cut", "truncated", "errors")  # metrics of each environment
 _MORE_ERRORS = "rollout.error_share"  # the option that allows them
 _VOCABULARY_SECONDS = 5.0  # between two lines that say how far it is
 
@@ -71,6 +79,46 @@ class Run:
     def roles(self) -> tuple[str, ...]:
         """The roles of an episode."""
         return self.seats.facts.roles
+
+    def shares(self, count: int, rng: np.random.Generator) -> list[tuple[Sequence[int], int]]:
+        """The numbers of each environment's training tasks, and how many of ``count`` are its own, by weight.
+
+        Args:
+            rng: decides where shares are no whole numbers.
+        """
+        by_env, weights = numbers_by_env(self.train) if self.config.envs else {}, self.config.weights
+        if not by_env:
+            return [(range(len(self.train)), count)]
+        return list(zip(by_env.values(), apportioned(count, [weights[str(env)] for env in by_env], rng), strict=True))
+
+    def validation_tasks(self, count: int) -> list[Task]:
+        """The first validation tasks; of several environments the first of each, as many as are its share by weight."""
+        tasks, weights = self.seats.tasks("validation"), list(self.config.weights.values())
+        if not isinstance(tasks, MixedTasks):
+            return [tasks[place] for place in range(min(count, len(tasks)))]
+        shares = apportioned(count, weights, generator("validation", self.config.seed))
+        return [
+            tasks[n] for numbers, share in zip(tasks.numbers().values(), shares, strict=True) for n in numbers[:share]
+        ]
+
+    @cached_property
+    def measured_contents(self) -> frozenset[str]:
+        """Contents of the tasks that figures of this run are of, held out or for validation."""
+        config, contents = self.config, set[str]()
+        for _, panel in panels_of(config, self.seats).values():
+            contents |= set(panel.contents)
+        if "validation" in self.seats.facts.splits:
+            count = max(config.warmup.check_episodes, config.evaluation.every_limit)
+            contents |= {task.content for task in self.validation_tasks(count)}
+        return frozenset(contents)
+
+    def describe(self, episodes: Sequence[Episode]) -> dict[str, Any]:
+        """The metrics of what was played, and those of each environment where there are several."""
+        metrics = describe(episodes, self.roles, self.seats.facts.part_names)
+        for env in self.config.weights:
+            own = describe([episode for episode in episodes if episode.task.env == env])
+            metrics |= {f"{env}/{name}": own[name] for name in _OF_EACH}
+        return metrics
 
     @property
     def patience(self) -> Patience:
@@ -130,13 +178,22 @@ class Run:
         advice = advice_of(self.config)
         return self.policy() if advice is None else Advised(self.only.agent, advice)
 
-    def demonstrator(self, teacher: Scripted, max_context: int | None = None) -> Demonstrator | Cast:
+    def demonstrator(
+        self, teacher: Scripted, max_context: int | None = None, policy_share: float = 0.0
+    ) -> Demonstrator | Cast:
         """The teacher in the roles that are trained, recorded as if the policies had said it.
 
         Args:
             max_context: of a policy that could read more than those that are trained.
+            policy_share: share of turns at which the policies themselves reply.
         """
-        return self._cast(lambda t: Demonstrator(t.agent if max_context is None else t.reading(max_context), teacher))
+        labels = self.config.warmup.labels == "expert"
+
+        def demonstrator(t: Trainee) -> Demonstrator:
+            agent = t.agent if max_context is None else t.reading(max_context)
+            return Demonstrator(agent, teacher, labels=labels, policy_share=policy_share)
+
+        return self._cast(demonstrator)
 
     def _cast(self, play: Callable[[Trainee], Played]) -> Played | Cast:
         trained = {trainee.name: play(trainee) for trainee in self.trainees}
@@ -173,6 +230,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         seats = await opened.enter_async_context(seats_of(config, meeting))
         config = config.fitted(seats.facts)
         refuse_unfit(config, seats.facts)
+        check_mixture(config, seats)
         check_tasks(config, seats)
         texts = await _vocabulary(config, seats, log)
         if config.model.preparation is not None:
@@ -182,7 +240,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         if meeting is not None:
             ranks = opened.enter_context(Ranks(meeting))
         if ranks is not None:
-            from manyturn.trainers.run.setup.rank_runs import lead  # which brings FSDP, and takes a second
+            from manyturn.trainers.run.setup.rank_startup import lead  # which brings FSDP, and takes a second
 
             shares = lead(ranks, config, texts, len(roles))
         parts = _TraineeParts(config, device, BatchBarrier(), texts, ranks, seats)
@@ -239,7 +297,10 @@ async def _vocabulary(config: RunConfig, seats: Seats, log: Log) -> list[str]:
             log({"phase": "vocabulary", "tasks": done, "planned": planned})
 
     patience = Patience(config.rollout.attempts, config.rollout.error_share)
-    return await texts_of(seats, config.agent, tasks, config.seed, patience=patience, on_task=on_task)
+    texts = list[str]()
+    for own in members_of(seats).values():
+        texts += await texts_of(own, config.agent, tasks, config.seed, patience=patience, on_task=on_task)
+    return texts
 
 
 @dataclass(frozen=True)
@@ -273,7 +334,7 @@ class _TraineeParts:
             own_weights=config.order.is_asynchronous,
         )
         engine = engine_of(config, context, self.seats)
-        shown = config.env.id if name == ONE_POLICY else name
+        shown = config.env_title if name == ONE_POLICY else name
         agent = Agent(config.agent, language.template, engine, config.sampling, name=shown)
         heads = [head for head in (config.value, config.progress, config.implicit) if head is not None]
         objective, temperature = config.objective.over(config.steps), config.sampling.temperature

@@ -3,36 +3,66 @@
 A fault that only the evaluation at the end would meet costs the whole training.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from manyturn.agents.evaluation.evaluate import NotHeldOut
 from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.tasks.mixed_tasks import own_task
 from manyturn.envs.contract.tasks.panel import Panel, make_panel
 from manyturn.envs.contract.tasks.task import LazyTasks, Task
 from manyturn.envs.contract.tasks.task_choice import chosen_tasks
 from manyturn.envs.contract.tasks.task_faults import id_fault
 from manyturn.envs.hosting.local.seats import Seats
 from manyturn.trainers.recipe.config import RunConfig
+from manyturn.trainers.run.setup.mixture import members_of
 
 _MADE = 100  # training tasks looked at of a list that makes each when asked; of one in memory, all
 
 
-def panel_of(config: RunConfig, seats: Seats) -> Panel:
-    """The pinned panel of held-out tasks. Raises PanelError."""
-    env, evaluation = config.env, config.evaluation
-    tasks = seats.tasks(evaluation.split)
-    return make_panel(tasks, env.id, evaluation.split, evaluation.limit, env.args, seats.identity)
+def panels_of(config: RunConfig, seats: Seats) -> dict[str, tuple[Seats, Panel]]:
+    """Name of each environment -> its seats, and the pinned panel of its held-out tasks. Raises PanelError."""
+    evaluation, panels = config.evaluation, dict[str, tuple[Seats, Panel]]()
+    for name, own in members_of(seats).items():
+        env = config.environments[name] if config.envs else next(iter(config.environments.values()))
+        tasks = own.tasks(evaluation.split)
+        panel = make_panel(tasks, env.id, evaluation.split, evaluation.limit, env.args, own.identity)
+        panels[name] = own, panel
+    return panels
 
 
 def check_tasks(config: RunConfig, seats: Seats) -> None:
-    """Find what would stop the run, or spoil its figures, after hours.
+    """Find what would stop the run, or spoil its figures, after hours. Of several environments each is looked at, and
+    none may be tested on what another one teaches.
 
     Raises:
         ConfigError: a split is missing or empty, an id names two problems, or validation tasks are training tasks.
         NotHeldOut: tasks of the panel are training tasks.
         TaskChoiceError: the configuration names training tasks that there are not.
     """
-    needed = _needed(config)
+    needed, members = _needed(config), members_of(seats)
+    for own in members.values():
+        _check_splits(own, needed)
+    chosen = chosen_tasks(config.tasks, "train", seats.facts)
+    learnt = dict[str, str]()
+    checked: dict[str, dict[str, Sequence[Task]]] = {}
+    for name, own in members.items():
+        tasks_of = {split: _looked_at(own.tasks(split), config, split) for split in needed}
+        if config.tasks is not None:
+            tasks_of["train"] = [own_task(task) if task.env else task for task in chosen if task.env in (None, name)]
+            if not tasks_of["train"]:
+                raise ConfigError(f"tasks names no task of {name}: name some, or leave {name} out of envs")
+        if fault := id_fault(tasks_of):
+            raise ConfigError(f"{own.facts.name} has {fault}")
+        learnt |= {task.content: task.id for task in tasks_of["train"]}
+        checked[name] = tasks_of
+    panels = panels_of(config, seats)
+    for name, own in members.items():
+        _check_held_out(panels[name][1], learnt)
+        if "validation" in needed:
+            _check_validation(own, checked[name]["validation"][: _validated(config)], learnt)
+
+
+def _check_splits(seats: Seats, needed: Mapping[str, tuple[str, str]]) -> None:
     for split, (use, fix) in needed.items():
         if split not in seats.facts.splits:
             tasks_of = ", ".join(seats.facts.splits)
@@ -41,14 +71,9 @@ def check_tasks(config: RunConfig, seats: Seats) -> None:
             raise ConfigError(
                 f"{seats.facts.name} has no task in its split {split!r}, {use}: tasks({split!r}) is empty"
             )
-    words = {"train": config.tasks}
-    tasks_of = {
-        split: _looked_at(chosen_tasks(words.get(split), split, seats.facts), config, split) for split in needed
-    }
-    if fault := id_fault(tasks_of):
-        raise ConfigError(f"{seats.facts.name} has {fault}")
-    panel = panel_of(config, seats)
-    learnt = {task.content: task.id for task in tasks_of["train"]}
+
+
+def _check_held_out(panel: Panel, learnt: Mapping[str, str]) -> None:
     pairs = zip(panel.tasks, panel.contents, strict=True)
     if both := [(task, learnt[content]) for task, content in pairs if content in learnt]:
         raise NotHeldOut(
@@ -56,7 +81,9 @@ def check_tasks(config: RunConfig, seats: Seats) -> None:
             f"{both[0][1]!r}: success there would not show how the policy does on new tasks. Give the splits different "
             "problems (a task's params say which it is), or name another evaluation.split"
         )
-    checked = tasks_of["validation"][: _validated(config)] if "validation" in tasks_of else ()
+
+
+def _check_validation(seats: Seats, checked: Sequence[Task], learnt: Mapping[str, str]) -> None:
     if both := [(task.id, learnt[task.content]) for task in checked if task.content in learnt]:
         raise ConfigError(
             f"{len(both)} of the first {len(checked)} validation tasks of {seats.facts.name} are training tasks, first "

@@ -23,7 +23,7 @@ from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.play.order.length_estimate import counted, mean_length
 from manyturn.trainers.play.order.schedule import EpisodePlace, GroupPlace, Past, Schedule, ScheduleSize
-from manyturn.trainers.play.rollout.rollout_batch import describe, plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.play.rollout.spread_filter import filtered
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.record.run_folder import RunFolder
@@ -33,8 +33,8 @@ from manyturn.trainers.run.step.engine_alarm import check_present_version
 from manyturn.trainers.run.step.episode_journals import Journals
 from manyturn.trainers.run.step.first_step import check_first_step
 from manyturn.trainers.run.step.learning import Lesson
-from manyturn.trainers.run.step.step import draw_tasks
 from manyturn.trainers.run.step.step_episodes import most_turns
+from manyturn.trainers.run.step.task_draw import draw_tasks, forget_grown, task_of
 
 Result = TypeVar("Result")
 
@@ -110,7 +110,7 @@ class Ahead:
         run, state, step, first = self._run, self._state, self._state.step + 1, self._schedule.first
         choice = self._schedule.learn()
         episodes, drawn = self._episodes(choice.learnt), [state.drawn[s - first][n] for s, n in choice.learnt]
-        numbers = {run.train[number].id: number for number in drawn}
+        numbers = {task_of(run, state, number).id: number for number in drawn}
         is_kept, spread = filtered(episodes, [True] * len(episodes), run.roles, run.config.rollout.spread_share)
         lesson = Lesson(step, episodes, is_kept, numbers, {episode.key: None for episode in episodes}, figures=spread)
         memory = state.memory
@@ -139,10 +139,11 @@ class Ahead:
         state.lag, state.gone = step + 1 - self._schedule.first, sorted(map(list, self._schedule.gone))
         if overtakes:
             order_figures["length_bias"] = self._length_bias()
+        forget_grown(state)
         self._draw()
         self._begin()
         return {
-            **describe(episodes, run.roles, run.seats.facts.part_names),
+            **run.describe(episodes),
             **learned,
             **waited,
             **run.engine_figures(),
@@ -159,11 +160,11 @@ class Ahead:
         for step in range(self._schedule.first, self._schedule.newest + 1):
             number = step - self._schedule.first
             if number == len(state.drawn):
-                tasks, memory = draw_tasks(run, step, rollout.tasks, state.feedback, state.memory)
+                tasks, memory = draw_tasks(run, state, step, rollout.tasks, state.feedback, state.memory)
                 state.drawn.append(tasks)
                 state.memory, state.feedback = dict(memory), []
             if step not in self._plans:
-                tasks = [run.train[n] for n in state.drawn[number]]
+                tasks = [task_of(run, state, n) for n in state.drawn[number]]
                 self._plans[step] = plan_groups(tasks, rollout.group, run.config.seed, f"train/{step}")
                 self._played[step] = self._journals.episodes(step, self._plans[step])
 
@@ -189,7 +190,8 @@ class Ahead:
                 began = self._schedule.begins(place)
                 most = most_turns(run, place.step)
                 attempt = partial(self._attempts.__setitem__, place)
-                episode = await play(seat, self._policy, task, key, run.seats.facts.instructions, most, attempt)
+                instructions = run.seats.of(task).facts.instructions
+                episode = await play(seat, self._policy, task, key, instructions, most, attempt)
             again = settled(episode, attempts, run.patience)
             if again is None:
                 break

@@ -21,7 +21,7 @@ from manyturn.trainers.learn.heads.head_config import PretrainingConfig, Progres
 from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.play.rollout.branching import drawn_tokens
-from manyturn.trainers.play.rollout.rollout_batch import describe, plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
@@ -116,15 +116,20 @@ async def _train_critics(run: Run, config: PretrainingConfig, episodes: Sequence
 
 def _tasks(run: Run) -> list[Task]:
     """The tasks that are played, drawn without repetition as long as there are others."""
-    config, group, there = run.config, run.config.rollout.group, len(run.train)
+    config, group = run.config, run.config.rollout.group
     if (pretraining := _pretraining(run)) is not None:
         count = pretraining.episodes // group
     else:
         assert config.progress is not None, "an estimator waits"
         count = max(2, config.progress.exploration.episodes // group)
     rng, numbers = generator("exploration", config.seed), list[int]()
-    while len(numbers) < count:
-        numbers += rng.choice(there, size=min(count - len(numbers), there), replace=False).tolist()
+    for own, share in run.shares(count, rng):
+        drawn = list[int]()
+        while len(drawn) < share:
+            drawn += rng.choice(len(own), size=min(share - len(drawn), len(own)), replace=False).tolist()
+        numbers += [own[place] for place in drawn]
+    if run.config.envs:  # the first ones may be held out
+        numbers = [numbers[place] for place in rng.permutation(len(numbers)).tolist()]
     return [run.train[number] for number in numbers]
 
 
@@ -140,6 +145,6 @@ async def _play(run: Run, tasks: Sequence[Task], folder: RunFolder, log: Log) ->
             if not episodes:
                 await check_first_step(run, played)
             episodes += played
-            figures = describe(played, run.roles, run.seats.facts.part_names)
+            figures = run.describe(played)
             log({"phase": "exploration", "step": 0, "played_episodes": len(episodes), **figures})
     return episodes

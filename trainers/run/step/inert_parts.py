@@ -1,6 +1,6 @@
 """Inert parts of a step: wrappers whose reward changes no advantage, and advantages that equal GRPO's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from manyturn.trainers.recipe.config import EnvConfig
 from manyturn.trainers.run.step.policy_update import PolicyUpdate
 
 
-def idle_parts(update: PolicyUpdate, env: EnvConfig, config: CreditConfig) -> Iterator[str]:
+def idle_parts(update: PolicyUpdate, envs: Iterable[EnvConfig], config: CreditConfig) -> Iterator[str]:
     """Names of the wrappers whose part of the reward changes nothing that a policy learns from in a step.
 
     Credit is computed again without each part. A step that teaches nothing at all says nothing of its parts.
@@ -22,7 +22,8 @@ def idle_parts(update: PolicyUpdate, env: EnvConfig, config: CreditConfig) -> It
     least = ROUNDING * np.abs(earned_T).max(initial=0.0)
     if not least:
         return
-    for wrapper in env.wrappers:
+    wrappers = {wrapper.name: wrapper for env in envs for wrapper in env.wrappers}
+    for wrapper in wrappers.values():
         part = str(getattr(WRAPPERS.entry(wrapper.name).function, "part", None))
         paid_K = update.batch.parts.get(part)
         if paid_K is None or not np.nan_to_num(paid_K).any():

@@ -20,6 +20,7 @@ from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.step.inert_parts import gives_grpos, idle_parts
 from manyturn.trainers.run.step.no_signal import no_signal
 from manyturn.trainers.run.step.policy_update import Origins, PolicyUpdate, credit_columns, policy_updates
+from manyturn.trainers.run.step.task_draw import task_of
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Lesson:
         columns = credit_columns(updates, sum(len(episode.turns) for episode in episodes))
         if self.step == 1:
             for update in updates:
-                if idle := ", ".join(idle_parts(update, config.env, config.credit)):
+                if idle := ", ".join(idle_parts(update, config.environments.values(), config.credit)):
                     figures |= update.trainee.labelled({"idle_wrappers": idle})
                 if gives_grpos(update, config.credit):
                     figures |= update.trainee.labelled({"idle_advantage": config.credit.advantage.name})
@@ -85,7 +86,7 @@ class Lesson:
     def settle(self, run: Run, state: State, updates: Sequence[PolicyUpdate], memory: Memory) -> dict[str, Any]:
         """The step is done: the state says so; returns metrics of what has been drawn."""
         episodes, credits = self.episodes, [update.credit for update in updates]
-        state.seen |= {run.train[number].content for number in self.numbers.values()}
+        state.seen |= {task_of(run, state, number).content for number in self.numbers.values()}
         state.feedback = [list(feedback) for feedback in findings(episodes, self.numbers, credits, run.roles)]
         state.step, state.memory = self.step, dict(memory)
         turns, tokens = sum(len(episode.turns) for episode in episodes), drawn_tokens(episodes, self.begun)

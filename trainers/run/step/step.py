@@ -1,13 +1,11 @@
 """One step of reinforcement learning: draw tasks, play groups of episodes, give credit to their turns, update."""
 
-from collections.abc import Collection, Sequence
 from typing import Any
 
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.play.rollout.refill import Refill
-from manyturn.trainers.play.rollout.rollout_batch import describe, plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.play.rollout.spread_filter import filtered
-from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskFeedback, TaskPool
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
@@ -16,6 +14,7 @@ from manyturn.trainers.run.step.engine_alarm import check_engines
 from manyturn.trainers.run.step.first_step import check_first_step
 from manyturn.trainers.run.step.learning import Lesson
 from manyturn.trainers.run.step.step_episodes import play_groups, starts_of, temperatures_of
+from manyturn.trainers.run.step.task_draw import draw_tasks, forget_grown, task_of
 
 
 async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any]:
@@ -38,8 +37,9 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
     alarms = await check_engines(run, updates)
     learned, memory = lesson.learn(run, folder, updates, memory)
     counted = lesson.settle(run, state, updates, memory)
+    forget_grown(state)
     return {
-        **describe(episodes, run.roles, run.seats.facts.part_names),
+        **run.describe(episodes),
         **alarms,
         **learned,
         **rollout,
@@ -48,25 +48,6 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
         **clock.lap("learn"),
         **counted,
     }
-
-
-def draw_tasks(
-    run: Run,
-    step: int,
-    count: int,
-    feedback: Sequence[Sequence[Any]],
-    memory: Memory,
-    taken: Collection[int] = (),
-) -> tuple[list[int], Memory]:
-    """Numbers of the tasks that a step plays, and what the curriculum remembers.
-
-    Args:
-        feedback: of the steps since the last draw, rows of ``TaskFeedback``.
-        taken: numbers that the step has drawn already.
-    """
-    pool = TaskPool(run.train, count, run.config.seed, step, [TaskFeedback(*row) for row in feedback], frozenset(taken))
-    drawn, memory = CURRICULA.apply_remembering(run.config.curriculum, memory, pool)
-    return [int(number) for number in drawn], memory
 
 
 async def _play_rounds(run: Run, state: State, folder: RunFolder) -> tuple[Refill, dict[str, int], Memory]:
@@ -79,8 +60,8 @@ async def _play_rounds(run: Run, state: State, folder: RunFolder) -> tuple[Refil
     refill = Refill(rollout.tasks, rollout.group, rollout.rounds, run.roles)
     numbers, memory, feedback = dict[str, int](), state.memory, state.feedback
     while refill.missing:
-        drawn, memory = draw_tasks(run, step, refill.missing, feedback, memory, numbers.values())
-        tasks = [run.train[number] for number in drawn]
+        drawn, memory = draw_tasks(run, state, step, refill.missing, feedback, memory, numbers.values())
+        tasks = [task_of(run, state, number) for number in drawn]
         numbers |= {task.id: number for task, number in zip(tasks, drawn, strict=True)}
         stage = f"train/{step}/{refill.round}" if refill.round else f"train/{step}"
         plan = plan_groups(tasks, rollout.group, config.seed, stage)

@@ -8,20 +8,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Ending, Episode
 from manyturn.agents.play.role_views import role_views
 from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.agents.tokens.ledger import ON_PURPOSE
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.trainers.learn.passes.samples import Sample, samples_of
+from manyturn.trainers.learn.passes.samples import Sample
 from manyturn.trainers.play.rollout.rollout_batch import reply_lengths, unscorable
 from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.warmup.imitation_samples import imitation_samples, wrong_on_purpose
 from manyturn.trainers.run.warmup.trajectories import written
 
 Plan = Sequence[tuple[Task, EpisodeKey]]
@@ -85,9 +83,15 @@ async def _of_trajectories(run: Run, note: Callable[[str], None]) -> Demonstrati
 
 async def _played(run: Run, note: Callable[[str], None]) -> list[Episode]:
     config, seed, teacher = run.config.warmup, run.config.seed, _teacher(run)
-    count = min(config.episodes, len(run.train))
-    numbers = generator("demonstrations", seed).choice(len(run.train), size=count, replace=False)
-    tasks = [run.train[int(n)] for n in numbers]
+    count = config.episodes if isinstance(config.episodes, int) else _FIRST
+    rng = generator("demonstrations", seed)
+    tasks = [
+        run.train[numbers[int(n)]]
+        for numbers, share in run.shares(count, rng)
+        for n in rng.choice(len(numbers), size=min(share, len(numbers)), replace=False)
+    ]
+    if run.config.envs:  # the first ones show what does not fit in any of them
+        tasks = [tasks[int(n)] for n in rng.permutation(len(tasks))]
     plan = [(task, EpisodeKey(seed, "demonstration", task.id, 0)) for task in tasks]
     episodes = await _play(run, teacher, plan[:_FIRST], of=len(plan))
     await _check_room(run, teacher, episodes)
@@ -98,42 +102,63 @@ async def _played(run: Run, note: Callable[[str], None]) -> list[Episode]:
     return episodes
 
 
+async def play_demonstrations(run: Run, numbers: Sequence[int], stage: str, policy_share: float) -> list[Episode]:
+    """Demonstrations of the training tasks with these numbers.
+
+    Args:
+        stage: their episodes' own.
+        policy_share: share of turns at which the policies themselves reply; engines must be awake for it.
+    """
+    tasks = [run.train[number] for number in numbers]
+    plan = [(task, EpisodeKey(run.config.seed, stage, task.id, place)) for place, task in enumerate(tasks)]
+    return await _play(run, _teacher(run), plan, of=len(plan), policy_share=policy_share)
+
+
+def learnt_from(run: Run, episodes: Sequence[Episode]) -> list[Episode]:
+    """Those to imitate: successful ones, or with the expert's labels all that were not errors.
+
+    Raises:
+        ConfigError: there are none, or a policy would have nothing to learn from.
+    """
+    labelled = run.config.warmup.labels == "expert"
+    good = [
+        episode
+        for episode in episodes
+        if (bool(episode.turns) and not episode.ending.is_error if labelled else episode.success)
+    ]
+    if not good or not all(samples_by_policy(run, good)):
+        raise ConfigError(_nothing_to_imitate(run, episodes))
+    return good
+
+
+def samples_by_policy(run: Run, good: Sequence[Episode]) -> list[list[Sample]]:
+    """The sequences that each policy imitates of these episodes."""
+    return [imitation_samples(own, observed=bool(run.config.warmup.observed)) for own in _views(run, good)]
+
+
+def _views(run: Run, good: Sequence[Episode]) -> list[list[Episode]]:
+    """For each policy that is trained, the episodes of its roles."""
+    parted = [view for episode in good for view in role_views(episode, run.roles)]
+    return [[view.episode for view in parted if view.role in t.roles] for t in run.trainees]
+
+
 def _demonstrations(run: Run, good: Sequence[Episode], shown: set[str]) -> Demonstrations | None:
     """The demonstrations in these episodes; None where a policy would have nothing to learn from."""
-    parted = [view for episode in good for view in role_views(episode, run.roles)]
-    views = [[view.episode for view in parted if view.role in t.roles] for t in run.trainees]
-    samples = [_learnt(own) for own in views]
+    views, samples = _views(run, good), samples_by_policy(run, good)
     if not all(samples):
         return None
-    turns = [pair for own in views for view in own for pair in zip(view.turns, _wrong(view), strict=True)]
+    turns = [pair for own in views for view in own for pair in zip(view.turns, wrong_on_purpose(view), strict=True)]
     reply = next(turn.reply for turn, is_wrong in turns if not is_wrong)
     share = sum(is_wrong for _, is_wrong in turns) / len(turns)
     return Demonstrations(samples, shown, _longest(good), reply, share)
-
-
-def _wrong(episode: Episode) -> list[bool]:
-    """True for each turn with a reply that is wrong on purpose."""
-    if episode.ledger is None:
-        return [False] * len(episode.turns)
-    return [span.version == ON_PURPOSE for span in episode.ledger.spans[: len(episode.turns)]]
-
-
-def _learnt(episodes: Sequence[Episode]) -> list[Sample]:
-    """Their sequences in which something is said; what is wrong on purpose counts as read."""
-    samples = []
-    for sample in samples_of(episodes):
-        wrong_K = np.array(_wrong(episodes[sample.episode]))
-        reply_mask = sample.reply_mask & ~wrong_K[sample.reply]  # where nothing was said the index is idle
-        if reply_mask.any():
-            samples.append(replace(sample, reply_mask=reply_mask) if wrong_K.any() else sample)
-    return samples
 
 
 async def expert_reply_tokens(run: Run) -> int | None:
     """Tokens of the longest reply in a few demonstrations; None without an expert."""
     if not run.seats.facts.has_expert:
         return None
-    plan = [(run.train[i], _key(run, i)) for i in range(min(_MEASURED, len(run.train)))]
+    shares = run.shares(_MEASURED, generator("expert replies", run.config.seed))
+    plan = [(run.train[n], _key(run, n)) for numbers, share in shares for n in numbers[:share]]
     played = await _play(run, Scripted(0.0), plan, of=len(plan), max_context=_WIDER * run.config.agent.max_context)
     return _longest(played) or None
 
@@ -147,12 +172,14 @@ def _teacher(run: Run) -> Scripted:
     return Scripted(config.noise if run.seats.facts.has_expert else 1.0, config.invalid)
 
 
-async def _play(run: Run, teacher: Scripted, plan: Plan, of: int, max_context: int | None = None) -> list[Episode]:
+async def _play(
+    run: Run, teacher: Scripted, plan: Plan, of: int, max_context: int | None = None, policy_share: float = 0.0
+) -> list[Episode]:
     """Demonstrations, of which there are ``of`` in all: a share of those may end in errors."""
     patience = run.patience
     return await gather(
         run.seats,
-        run.demonstrator(teacher, max_context),
+        run.demonstrator(teacher, max_context, policy_share),
         plan,
         max_turns=run.config.rollout.max_turns,
         patience=replace(patience, error_share=patience.error_share * of / len(plan)),
@@ -205,7 +232,7 @@ def _longest(episodes: Sequence[Episode]) -> int:
     lengths = (
         length
         for episode in episodes
-        for length, is_wrong in zip(reply_lengths(episode), _wrong(episode), strict=True)
+        for length, is_wrong in zip(reply_lengths(episode), wrong_on_purpose(episode), strict=True)
         if not is_wrong
     )
     return max(lengths, default=0)

@@ -25,7 +25,7 @@ from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.trainers.run.setup.run import Run
-from manyturn.trainers.run.setup.task_check import panel_of
+from manyturn.trainers.run.setup.task_check import panels_of
 
 
 class Written(NamedTuple):
@@ -62,7 +62,7 @@ def written(run: Run, note: Callable[[str], None], wider: int) -> Written:
         failed = len(trajectories) - len(good)
         note(f"{failed} of {len(trajectories)} trajectories are not imitated: they did not reach their goal")
     _refuse_held_out(run, path, good)
-    count = min(run.config.warmup.episodes, len(good))
+    count = min(int(run.config.warmup.episodes), len(good))  # trajectories are not streamed
     numbers = generator("demonstrations", run.config.seed).choice(len(good), size=count, replace=False)
     chosen = [good[int(number)] for number in numbers]
     agents = {role: t.reading(wider * run.config.agent.max_context) for t in run.trainees for role in t.roles}
@@ -93,7 +93,8 @@ def _is_good(trajectory: Trajectory) -> bool:
 
 
 def _refuse_held_out(run: Run, path: Path, good: Sequence[Trajectory]) -> None:
-    panel, checked = panel_of(run.config, run.seats), run.seats.tasks("validation")
+    [(_, panel)] = panels_of(run.config, run.seats).values()
+    checked = run.seats.tasks("validation")
     validation = [checked[i] for i in range(min(run.config.warmup.check_episodes, len(checked)))]
     held_out = dict(zip(panel.contents, panel.tasks, strict=True)) | {task.content: task.id for task in validation}
     if held := [

@@ -5,8 +5,8 @@ from which reinforcement learning never starts. A warm-up without any success st
 """
 
 import asyncio
-import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -14,15 +14,14 @@ import numpy as np
 
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode
-from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
-from manyturn.trainers.learn.passes.samples import Sample
-from manyturn.trainers.play.rollout.rollout_batch import describe, plan_groups
+from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.warmup.demonstrations import Demonstrations, demonstrations
 from manyturn.trainers.run.warmup.failure_cause import Measurement, plateau, without_success
+from manyturn.trainers.run.warmup.imitation_batches import Batch, DemonstrationStream, FixedSet, ImitationBatches
 from manyturn.trainers.run.warmup.shared_warmup import take_warmup
 
 
@@ -34,20 +33,33 @@ class WarmupProgress:
         updates: that were made, up to a measurement.
         history: the loss of the first update, and the measurements.
         stood: whether a plateau was named already.
+        streamed: demonstrations that were played for updates.
+        contents: of the tasks of these.
+        cpu_seconds: of demonstrations, updates and measurements.
     """
 
     updates: int = 0
     history: list[Measurement] = field(default_factory=list)
     stood: bool = False
+    streamed: int = 0
+    contents: set[str] = field(default_factory=set)
+    cpu_seconds: float = 0.0
 
     def plain(self) -> dict[str, Any]:
         """JSON values for a checkpoint."""
-        return {**vars(self), "history": [vars(measurement) for measurement in self.history]}
+        history = [vars(measurement) for measurement in self.history]
+        return {**vars(self), "history": history, "contents": sorted(self.contents)}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
         """The inverse of ``plain``; nothing is the start."""
-        return cls(**{**plain, "history": [Measurement(**row) for row in plain.get("history", ())]})
+        history = [Measurement(**row) for row in plain.get("history", ())]
+        return cls(**{**plain, "history": history, "contents": set(plain.get("contents", ()))})
+
+    def take(self, episodes: Sequence[Episode]) -> None:
+        """Count demonstrations that were played for updates."""
+        self.streamed += len(episodes)
+        self.contents |= {episode.task.content for episode in episodes}
 
 
 class WarmupOutput(NamedTuple):
@@ -88,22 +100,28 @@ async def warm_up(run: Run, output: WarmupOutput, progress: WarmupProgress) -> t
         return {"updates": 0, "demonstrations": 0}, set()
     clock = Stopwatch()
     shown = await demonstrations(run, output.note)
-    facts: dict[str, Any] = {"demonstrations": sum(map(len, shown.samples)), "updates": 0}
-    if config.invalid:
-        facts["invalid"] = shown.invalid
-    cost = clock.lap("rollout")
-    if not progress.updates:
-        output.log({"phase": "demonstrations", "step": 0, **facts, **cost})
     warming = _Warming(run, output, progress, shown, clock)
+    cost = warming.lap("rollout")
+    if not progress.updates:
+        output.log({"phase": "demonstrations", "step": 0, **warming.facts, **cost})
     while progress.updates < config.max_updates:
         await warming.update()
-        facts["updates"] = progress.updates
         if progress.updates % config.check_every == 0 or progress.updates == config.max_updates:
-            facts["success"] = success = await warming.measure()
+            success = await warming.measure()
             if success is not None and success >= config.until_success:
-                return facts, shown.shown
+                return warming.facts, warming.contents
+            if _at_plateau(progress.history, config.plateau):
+                break
     _judge(run, progress.history, warming.played, shown, output.note)
-    return facts, shown.shown
+    return warming.facts, warming.contents
+
+
+def _at_plateau(history: Sequence[Measurement], measurements: int | None) -> bool:
+    """True if there was a success, which was highest at least so many measurements ago."""
+    successes = [measurement.metrics.get("success") or 0.0 for measurement in history[1:]]  # after the first update's
+    if measurements is None or not any(successes):
+        return False
+    return len(successes) - 1 - successes.index(max(successes)) >= measurements
 
 
 class _Warming:
@@ -118,11 +136,37 @@ class _Warming:
     ):
         self._run, self._output, self._progress, self._shown, self._clock = run, output, progress, shown, clock
         config = run.config.warmup
-        self._batches = [_batches(len(own), config.batch, run.config.seed) for own in shown.samples]
-        for batches in self._batches:
-            next(itertools.islice(batches, progress.updates, progress.updates), None)  # those that were imitated
+        self._batches: ImitationBatches = (
+            DemonstrationStream(run, progress.take)
+            if config.streams
+            else FixedSet(shown.samples, config.batch, run.config.seed, progress.updates)
+        )
         self.played: list[Episode] = []
-        self._losses, self._since, self._trained = dict[str, Any](), list[float](), 0
+        self._losses, self._since = dict[str, Any](), list[float]()
+        self._spent, self._trained = defaultdict[str, float](float), 0  # since the last line
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The warm-up so far, for the summary."""
+        config, progress, shown = self._run.config.warmup, self._progress, self._shown
+        count = progress.streamed if config.streams else sum(map(len, shown.samples))
+        facts: dict[str, Any] = {"demonstrations": count, "updates": progress.updates}
+        if config.invalid:
+            facts["invalid"] = shown.invalid
+        if len(progress.history) > 1:
+            facts["success"] = progress.history[-1].metrics["success"]
+        return {**facts, "cpu_seconds": round(progress.cpu_seconds, 1)}
+
+    @property
+    def contents(self) -> set[str]:
+        """Contents of the tasks that were shown."""
+        return self._progress.contents | self._shown.shown
+
+    def lap(self, name: str) -> dict[str, float]:
+        """The cost since the last lap, which counts."""
+        cost = self._clock.lap(name)
+        self._progress.cpu_seconds += cost[f"{name}_cpu_seconds"]
+        return cost
 
     @property
     def _rate(self) -> float:
@@ -133,33 +177,48 @@ class _Warming:
     async def update(self) -> None:
         """The next update, with a line after the first."""
         run, progress = self._run, self._progress
+        self._spend("learn")
+        batch = await self._batches.batch(progress.updates + 1)
+        self._spend("demonstration" if run.config.warmup.streams else "learn")
         progress.updates += 1
-        self._losses, tokens = await _update(run, self._shown.samples, self._batches, self._rate, self._output.heed)
+        self._losses, tokens = await _update(run, batch, self._rate, self._output.heed)
         self._since += self._losses.values()
         self._trained += tokens
         if progress.updates == 1:
             progress.history.append(Measurement(1, float(np.mean(self._since)), {}))
             line = {"phase": "imitation", "step": 0, "updates": 1, **self._losses}
-            self._output.log({**line, **_cost(self._clock, self._trained), "lr": self._rate})
-            self._trained = 0
+            self._output.log({**line, **self._cost(), "lr": self._rate})
+
+    def _cost(self) -> dict[str, float]:
+        """The cost of updates, and of demonstrations for them, since the line before, over so many tokens."""
+        self._spend("learn")
+        spent, tokens, self._spent, self._trained = self._spent, self._trained, defaultdict(float), 0
+        return {**{name: round(seconds, 3) for name, seconds in spent.items()}, "trained_tokens": tokens}
+
+    def _spend(self, name: str) -> None:
+        """Count the time since the last lap as this part's."""
+        for key, seconds in self.lap(name).items():
+            self._spent[key] += seconds
 
     async def measure(self) -> float | None:
         """Play validation tasks and write a line; returns the success."""
         run, config, progress = self._run, self._run.config.warmup, self._progress
         updates, before = progress.updates, progress.history[-1].update if progress.history else 0
-        cost, self._trained = _cost(self._clock, self._trained), 0
+        cost = self._cost()
         self.played = await _validation(run, f"warmup/{updates}", config.check_episodes)
-        cost |= self._clock.lap("rollout")
-        metrics = describe(self.played, run.roles, run.seats.facts.part_names)
+        cost |= self.lap("rollout")
+        self._batches.measured()
+        metrics = run.describe(self.played)
         remaining = config.max_updates - updates
-        pace = cost["learn_seconds"] / max(updates - before, 1)
+        pace = (cost["learn_seconds"] + cost.get("demonstration_seconds", 0.0)) / max(updates - before, 1)
         cost["warmup_left_seconds"] = remaining * pace + -(-remaining // config.check_every) * cost["rollout_seconds"]
-        line = {"phase": "warmup", "step": 0, "updates": updates, **metrics, **self._losses, **cost}
-        self._output.log({**line, "lr": self._rate})
+        line = {"phase": "warmup", "step": 0, **metrics, **self._losses, **cost, "lr": self._rate}
         progress.history.append(Measurement(updates, float(np.mean(self._since)), metrics))
+        self._output.log({**line, **{name: self.facts[name] for name in ("updates", "demonstrations", "cpu_seconds")}})
         self._since.clear()
         success = metrics["success"]
-        if remaining and (success is None or success < config.until_success):
+        ends = _at_plateau(progress.history, config.plateau)
+        if remaining and not ends and (success is None or success < config.until_success):
             if not progress.stood and (reason := plateau(run, progress.history, self.played, self._shown)):
                 progress.stood = True
                 self._output.note(reason)
@@ -167,23 +226,15 @@ class _Warming:
         return success
 
 
-async def _update(
-    run: Run, samples: list[list[Sample]], batches: list[Iterator[list[int]]], rate: float, heed: Callable[[], None]
-) -> tuple[dict[str, Any], int]:
+async def _update(run: Run, batch: Batch, rate: float, heed: Callable[[], None]) -> tuple[dict[str, Any], int]:
     """One update of each policy; returns the losses, and how many tokens they were over."""
     losses, tokens = dict[str, Any](), 0
-    for trainee, own, batch in zip(run.trainees, samples, batches, strict=True):
-        chosen = [own[i] for i in next(batch)]
-        measured = trainee.learner.imitate(chosen, rate, run.config.warmup.observed, heed)
-        tokens += sum(map(len, chosen))
+    for trainee, samples in zip(run.trainees, batch, strict=True):
+        measured = trainee.learner.imitate(samples, rate, run.config.warmup.observed, heed)
+        tokens += sum(map(len, samples))
         losses |= trainee.labelled({"loss": measured["loss"]})
         await asyncio.sleep(0)  # lets a signal to stop be heard
     return losses, tokens
-
-
-def _cost(clock: Stopwatch, trained: int) -> dict[str, float]:
-    """The cost of the updates since the line before, over so many tokens."""
-    return {**clock.lap("learn"), "trained_tokens": trained}
 
 
 def _judge(
@@ -200,25 +251,13 @@ def _judge(
     )
 
 
-def _batches(count: int, size: int, seed: int) -> Iterator[list[int]]:
-    """Numbers below ``count``, shuffled again each time they are used up."""
-    order: list[int] = []
-    for epoch in itertools.count():
-        order += generator("imitate", seed, epoch).permutation(count).tolist()
-        while len(order) >= min(size, count):
-            yield order[:size]
-            order = order[size:]
-
-
 async def validate(run: Run, stage: str, tasks: int) -> dict[str, Any]:
     """The metrics of the first validation tasks, played once each with the present policy."""
-    return describe(await _validation(run, stage, tasks), run.roles, run.seats.facts.part_names)
+    return run.describe(await _validation(run, stage, tasks))
 
 
 async def _validation(run: Run, stage: str, tasks: int) -> list[Episode]:
-    split = run.seats.tasks("validation")
-    chosen = [split[i] for i in range(min(tasks, len(split)))]
-    plan = plan_groups(chosen, 1, run.config.seed, stage)
+    plan = plan_groups(run.validation_tasks(tasks), 1, run.config.seed, stage)
     async with run.drawing():
         return await gather(
             run.seats,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.software.grading.answer_comparison import UNSTEADY, agree, same
-from manyturn.envs.software.grading.question_extraction import questions
+from manyturn.envs.software.grading.assertion_questions import questions
 
 RAISING = questions(b"import pytest\ndef test():\n    with pytest.raises(LookupError):\n        f()\n")
 NAN, HUGE, DEEP = ["float", "nan"], 10**400, json.loads("[" * 500 + "]" * 500)

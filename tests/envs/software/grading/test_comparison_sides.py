@@ -9,9 +9,9 @@ from small import CORE, MENDED, Small, episode, small
 from test_word_between_runs import ALL_PASS, written
 
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.envs.software.grading.assertion_questions import questions
 from manyturn.envs.software.grading.comparison_sides import divided
 from manyturn.envs.software.grading.grader import RESOLVED, grade
-from manyturn.envs.software.grading.question_extraction import questions
 from manyturn.envs.software.source.problem import Problem
 from manyturn.envs.tools.calls import call_text
 

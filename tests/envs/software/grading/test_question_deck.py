@@ -8,9 +8,9 @@ from small import Small, episode, small
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.software.grading.answer_comparison import UNSTEADY
+from manyturn.envs.software.grading.assertion_questions import questions
 from manyturn.envs.software.grading.grader import RESOLVED, UNRESOLVED, Grade, grade
 from manyturn.envs.software.grading.question_deck import QuestionDeck, drawn
-from manyturn.envs.software.grading.question_extraction import questions
 from manyturn.envs.software.source.problem import Problem
 from manyturn.envs.software.tasks.task_sources import Imported
 from manyturn.envs.software.testing.pytest_run import PytestRun

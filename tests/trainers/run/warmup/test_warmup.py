@@ -13,9 +13,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
-from manyturn.trainers.record.run_folder import read_metrics
+from manyturn.trainers.record.run_folder import RunFolderError, read_metrics
 from manyturn.trainers.record.stop_signal import Stopped
 from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.duration_forecast import measured
 
 pytestmark = pytest.mark.versions
 
@@ -146,6 +147,7 @@ def test_a_warmup_that_is_too_short_is_named_as_the_cause(tmp_path):
 @pytest.mark.parametrize("options", [{"must_succeed": False}, {"until_success": 0.0}])
 def test_a_run_may_go_on_without_a_success(tmp_path, options):
     summary, notices = words(tmp_path, "Shown", max_updates=2, lr=1e-4, **options)
+    assert summary["warmup"].pop("cpu_seconds") > 0
     assert summary["warmup"] == {"demonstrations": 64, "updates": 2, "success": 0.0}
     assert [notice for notice in notices if "the warm-up ended" in notice] == (
         [
@@ -218,20 +220,23 @@ def test_an_update_that_is_to_stop_ends_after_its_micro_batch_and_changes_nothin
 
 
 @pytest.mark.deep
-def test_a_warm_up_goes_on_from_its_last_measurement_to_the_same_bits(tmp_path):
+@pytest.mark.parametrize("drawn", [{"episodes": 24}, {"episodes": "stream", "labels": "expert", "policy_share": 0.5}])
+def test_a_warm_up_goes_on_from_its_last_measurement_to_the_same_bits(tmp_path, drawn):
     calm, killed = tmp_path / "calm", tmp_path / "killed"
 
     def copy_at_the_second_measurement(line):
         if line["phase"] == "warmup" and line["updates"] == 24:  # 12 updates are on disk, 24 are not yet saved
             shutil.copytree(calm, killed)
 
-    warmup = {"episodes": 24, "must_succeed": False, "until_success": 1.0, "batch": 4, "check_every": 12}
+    warmup = {**drawn, "must_succeed": False, "until_success": 1.0, "batch": 4, "check_every": 12}
     config = short_run(warmup={**warmup, "max_updates": 36, "check_episodes": 4}, steps=2)
     asyncio.run(train(config, calm, report=copy_at_the_second_measurement))
     assert not (killed / "summary.json").exists()
+    with pytest.raises(RunFolderError, match=r"is in its warm-up, with [\d,]+ demonstrations and 0\.\d CPU minutes so"):
+        measured(killed)
     asyncio.run(train(None, killed, resume=True))
     assert figures(killed) == figures(calm)
     updates = [line["updates"] for line in read_metrics(killed) if line["phase"] in ("imitation", "warmup")]
     assert updates == [1, 12, 24, 36]
     lines = [line for line in read_metrics(calm) if line["phase"] == "warmup"]
-    assert lines[0]["warmup_left_seconds"] > lines[1]["warmup_left_seconds"] > lines[2]["warmup_left_seconds"] == 0
+    assert lines[0]["warmup_left_seconds"] > 0 < lines[1]["warmup_left_seconds"] > lines[2]["warmup_left_seconds"] == 0

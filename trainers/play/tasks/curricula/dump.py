@@ -7,7 +7,8 @@ Source: DUMP, arXiv 2504.09710; numbers agree with the authors' code (ZhentingWa
 ``verl/utils/curriculum_learning.py``).
 
 Implementation:
-1. The labels of tasks are their difficulty and first tag; each task of a step draws a new label.
+1. The labels of tasks are their difficulty and first tag, or in a run of several environments these, as the paper's
+   distributions; each task of a step draws a new label.
 2. |A| is of an episode's mean advantage; each episode of a task counts with the mean over the task's episodes.
 3. A label that was never drawn has the largest bonus; the bonus fades as its episodes add up.
 4. Inside a label tasks are drawn evenly.
@@ -21,7 +22,7 @@ Watch: ``groups_without_signal`` should fall against the uniform curriculum as l
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -34,6 +35,7 @@ Memory = Mapping[str, Mapping[str, Any]]
 
 
 class DumpConfig(StageConfig):
+    labels: ClassVar[bool] = True
     name: Literal["dump"] = "dump"
     temperature: float = Field(default=0.1, gt=0)
     """Small values draw the best label nearly always."""

@@ -67,6 +67,6 @@ def mopps(pool: TaskPool, config: MoppsConfig, memory: Sequence[Row] | None) -> 
     rng, size = pool.generator(), len(pool.tasks)
     count = max(pool.count, min(CANDIDATES * pool.count, size - len(pool.taken)))
     numbers = distinct(rng, size, count, pool.taken)
-    beta = np.array([pairs.get(number, (PRIOR, PRIOR)) for number in numbers])
+    beta = np.array([pairs.get(number, (PRIOR, PRIOR)) for number in numbers]).reshape(-1, 2)
     distance = np.square(rng.beta(beta[:, 0], beta[:, 1]) - config.target)
     return [numbers[place] for place in np.argsort(distance, kind="stable")[: pool.count].tolist()], memory

@@ -6,7 +6,8 @@
 Source: Self-Evolving Curriculum, arXiv 2505.14970: TD(0) and Boltzmann sampling.
 
 Implementation:
-1. The labels of tasks are their difficulty and first tag; each task of a step draws a new label.
+1. The labels of tasks are their difficulty and first tag, or in a run of several environments these, as the paper's
+   categories; each task of a step draws a new label.
 2. |A| is of an episode's mean advantage, a mean over the task's episodes.
 3. Labels that a step did not play keep their Q.
 4. Inside a label tasks are drawn evenly.
@@ -20,7 +21,7 @@ Watch: ``groups_without_signal`` should fall against the uniform curriculum; ``a
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -31,6 +32,7 @@ from manyturn.trainers.play.tasks.task_memory import arm
 
 
 class SecConfig(StageConfig):
+    labels: ClassVar[bool] = True
     name: Literal["sec"] = "sec"
     rate: float = Field(default=0.5, gt=0, le=1)
     """Weight of the newest step against what is remembered."""

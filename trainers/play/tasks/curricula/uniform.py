@@ -15,7 +15,6 @@ Watch: ``groups_without_signal`` is the share of the step's episodes that a curr
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.credit.stages import StageConfig
 from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskPool
 from manyturn.trainers.play.tasks.task_draws import distinct
@@ -41,11 +40,12 @@ def uniform(pool: TaskPool, config: UniformConfig) -> Sequence[int]:
     if pool.taken:
         return distinct(pool.generator(), size, pool.count, pool.taken)
     if size > LONG:
-        return generator("tasks", pool.seed, pool.step).choice(size, size=pool.count, replace=False).tolist()
+        return pool.generator_of("tasks", pool.step).choice(size, size=pool.count, replace=False).tolist()
     drawn, orders = [], dict[int, list[int]]()
-    for place in range((pool.step - 1) * pool.count, pool.step * pool.count):
+    first = (pool.step - 1) * pool.count if pool.drawn is None else pool.drawn
+    for place in range(first, first + pool.count):
         epoch, index = divmod(place, size)
         if epoch not in orders:
-            orders[epoch] = generator("tasks", pool.seed, epoch).permutation(size).tolist()
+            orders[epoch] = pool.generator_of("tasks", epoch).permutation(size).tolist()
         drawn.append(orders[epoch][index])
     return drawn

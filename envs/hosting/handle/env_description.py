@@ -1,7 +1,7 @@
 """Record of an environment that is open somewhere: all that its seats have to know of it, but for the episodes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
@@ -9,6 +9,8 @@ from manyturn.envs.contract.tasks.env_identity import KEY, EnvIdentity
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_fingerprint import fingerprint_of, identity_of
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
+
+_OF_THE_PROCESS = ("tasks", "vary", "split_rule")  # facts that are functions of the environment
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class EnvRecord:
 
     def plain(self) -> dict[str, Any]:
         """The record as JSON values, without the tasks."""
-        facts = {name: value for name, value in asdict(self.facts).items() if name != "tasks"}
+        facts = {name: value for name, value in vars(self.facts).items() if name not in _OF_THE_PROCESS}
         return {
             **{"facts": facts, KEY: self.identity.plain(), "wrappers": list(self.wrappers)},
             **{"side_by_side": self.side_by_side, "world": self.world()},

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from manyturn.envs.contract.random_keys import generator
+from manyturn.envs.software.grading.assertion_questions import questions
 from manyturn.envs.software.grading.literal_mutations import altered
-from manyturn.envs.software.grading.question_extraction import questions
 from manyturn.envs.software.testing.answer_recorder import AnswerRecorder
 
 TESTS = b'''"""Tests: 11 == 11."""

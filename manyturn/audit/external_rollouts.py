@@ -1,0 +1,199 @@
+"""Audit of another trainer's rollouts: all it takes is a function that plays on from the middle of one.
+
+>>> from manyturn.trainers.credit.rollouts import Rollout
+>>> ends = [(task, right) for task in "ab" for right in (0, 1)]
+>>> coin = [Rollout(group=task, rewards=[0, right], anchors=["start", right]) for task, right in ends]
+>>> def replay(rollout, turns, number):  # the first turn decides, the second one ends it
+...     return float(number % 2) if turns == 0 else float(rollout % 2)
+>>> audit = audit_rollouts(coin, replay, methods=["grpo"], continuations=8)
+>>> audit.sample.effects.effect_K
+array([-0.5,  0. ,  0.5,  0. , -0.5,  0. ,  0.5,  0. ])
+>>> round(audit.scores[0].correlation.mean, 3)
+0.707
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from manyturn.trainers.credit.audit.anchor_scores import AnchorScore, anchor_scores
+from manyturn.trainers.credit.audit.correlation import Estimate
+from manyturn.trainers.credit.audit.effects import END, effects_of_task, half_range
+from manyturn.trainers.credit.audit.sample import AuditedTask, AuditSample
+from manyturn.trainers.credit.audit.scores import MethodScore, Scorer, TruthScore, score_methods
+from manyturn.trainers.credit.config import CreditConfig
+from manyturn.trainers.credit.rollouts import Rollout, batch_of
+
+
+class Continuation(NamedTuple):
+    """A continuation to be played.
+
+    Attributes:
+        rollout: place of the rollout in the list.
+        turns: how many of its turns are repeated first.
+        number: of the continuation: its randomness comes from it.
+    """
+
+    rollout: int
+    turns: int
+    number: int
+
+
+Replay = Callable[[int, int, int], float]
+"""Takes the values of a ``Continuation``; plays on with the policy and returns the sum of rewards from there on, which
+those of repeated turns are no part of."""
+ReplayMany = Callable[[Sequence[Continuation]], Sequence[float]]
+"""Takes all continuations of a group's states, so that an engine can draw them together; returns a sum for each."""
+
+
+@dataclass(frozen=True, eq=False)
+class RolloutAudit:
+    """Scores of methods on rollouts. Printed, it is a table.
+
+    Attributes:
+        sample: the turns with the true effect of each, as ``sample.effects``.
+        skipped: method -> why it could not be scored.
+        continuations: how many were played.
+        unscorable: rollouts that were left out, since a reward of theirs is not known.
+    """
+
+    sample: AuditSample = field(repr=False)
+    truth: TruthScore
+    scores: Sequence[MethodScore]
+    skipped: Mapping[str, str]
+    anchors: Sequence[AnchorScore]
+    continuations: int
+    unscorable: int = 0
+
+    def __str__(self) -> str:
+        lines = [f"{'method':<24}{'correlation':>22}{'within episodes':>22}{'sign':>8}"]
+        for score in sorted(self.scores, key=lambda one: -one.correlation.mean):
+            ends = "".join(f"{_shown(one):>22}" for one in (score.correlation, score.within))
+            same = f"   the same credit as {score.same_as}" if score.same_as else ""
+            lines.append(f"{score.method:<24}{ends}{score.sign.mean:>8.2f}{same}")
+        lines.append(f"reliability of the truth {self.truth.reliability:.2f}, {self.continuations} continuations")
+        if self.unscorable:
+            lines.append(f"left out: {self.unscorable} rollouts with a reward that is not known")
+        return "\n".join([*lines, *(f"not scored: {name}: {why}" for name, why in self.skipped.items())])
+
+
+def audit_rollouts(
+    rollouts: Sequence[Rollout],
+    replay: Replay | None = None,
+    methods: Sequence[str] | Mapping[str, CreditConfig] = (),
+    continuations: int = 64,
+    *,
+    replay_many: ReplayMany | None = None,
+) -> RolloutAudit:
+    """Score methods by how far their credit follows the true effect of each turn of rollouts.
+
+    Every turn costs ``continuations`` endings, and first turns of a group share theirs.
+
+    Args:
+        rollouts: with several of each group, all of which begin in one state. Those with a reward that is None or NaN
+            are left out.
+        replay: plays one continuation from the middle of a rollout.
+        methods: words as ``gigpo``, ``gra+gigpo`` or ``gigpo:turn_weight=2.0``, or configurations by name; none are all
+            advantages.
+        continuations: of each state.
+        replay_many: in place of ``replay``: plays all continuations of a group in one call.
+
+    Raises:
+        ValueError: the rollouts do not fit each other, a method does not exist, a continuation returned no number, or
+            there are fewer than two continuations.
+    """
+    if continuations < 2:
+        raise ValueError(f"continuations = {continuations}: one says nothing of its error; give 2 or more")
+    if (replay is None) == (replay_many is None):
+        raise ValueError("give one of replay, for a continuation at a time, and replay_many, for those of a group")
+    configs = dict(methods) if isinstance(methods, Mapping) else _configs(methods)
+    turns_E = np.bincount(batch_of(rollouts).episode_K).tolist()
+    places: dict[object, list[int]] = {}
+    for place, rollout in enumerate(rollouts):
+        if not math.isnan(rollout.episode_return()):
+            places.setdefault(rollout.group, []).append(place)
+    if not places:
+        raise ValueError("no rollout has all of its rewards: score them first")
+    _refuse_other_starts(rollouts, places)
+    play = replay_many or _one_by_one(replay)
+    played = {group: _continued(turns_E, members, play, continuations) for group, members in places.items()}
+    reach = half_range(one for returns, _ in played.values() for one in returns)
+    tasks = []
+    for group, (returns, starts) in played.items():
+        members = [rollouts[place] for place in places[group]]
+        before_K = np.array([start for line in starts for start in line])
+        after_K = np.array([start for line in starts for start in (*line[1:], END)])
+        reward_K = batch_of(members).reward_K
+        tasks.append(AuditedTask(members, effects_of_task(returns, before_K, after_K, reward_K, reach), before_K))
+    sample = AuditSample.of(tasks)
+    scores, skipped, _ = score_methods(sample, configs)
+    number = sum(len(returns) * continuations for returns, _ in played.values())
+    left_out = len(rollouts) - sum(map(len, places.values()))
+    return RolloutAudit(sample, Scorer(sample).truth(), scores, skipped, anchor_scores(sample), number, left_out)
+
+
+def _refuse_other_starts(rollouts: Sequence[Rollout], places: Mapping[object, Sequence[int]]) -> None:
+    """Refuse groups of several first states: values before first turns are of one."""
+    for group, members in places.items():
+        firsts = [anchors[0] for place in members if (anchors := rollouts[place].anchors) is not None]
+        odd = [place for place, first in zip(members, firsts, strict=False) if not np.array_equal(first, firsts[0])]
+        if odd:
+            raise ValueError(
+                f"rollouts {members[0]} and {odd[0]} of the group {group!r} have other first anchors: give each first "
+                "state a group of its own"
+            )
+
+
+def _one_by_one(replay: Replay | None) -> ReplayMany:
+    assert replay is not None
+    return lambda continuations: [replay(*one) for one in continuations]
+
+
+def _continued(
+    turns_E: Sequence[int], members: Sequence[int], play: ReplayMany, continuations: int
+) -> tuple[list[np.ndarray], list[list[int]]]:
+    """Returns by start, and for each member the numbers of the starts before its turns; the first is that of all."""
+    wishes, starts = list[Continuation](), list[list[int]]()
+    for place in members:
+        line = []
+        for turn in range(turns_E[place]):
+            if turn == 0 and starts:
+                line.append(0)
+                continue
+            line.append(len(wishes) // continuations)
+            wishes += [Continuation(place, turn, number) for number in range(continuations)]
+        starts.append(line)
+    sums = list(play(wishes))
+    if len(sums) != len(wishes):
+        raise ValueError(f"replay_many returned {len(sums)} sums for {len(wishes)} continuations: return one for each")
+    returns = np.array([_number(total, wish) for total, wish in zip(sums, wishes, strict=True)])
+    return list(returns.reshape(-1, continuations)), starts
+
+
+def _number(total: float, wish: Continuation) -> float:
+    """The sum of a continuation's rewards. Raises ValueError where it is none."""
+    try:
+        value = float(total)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(
+            f"the replay of rollout {wish.rollout} from turn {wish.turns} returned {total!r:.60}: return the sum of "
+            "the rewards from there on, as a number"
+        )
+    return value
+
+
+def _configs(words: Sequence[str]) -> dict[str, CreditConfig]:
+    """Configurations by name; without words all advantages."""
+    from manyturn.audit.methods import methods_of  # with the recipes, which credit itself does not need
+
+    configs = methods_of(words)
+    return configs if words else {name: one for name, one in configs.items() if not (one.rewards or one.modulation)}
+
+
+def _shown(ends: Estimate) -> str:
+    return f"{ends.mean:.2f} [{ends.low:.2f}, {ends.high:.2f}]"

@@ -1,0 +1,125 @@
+"""Snippets of the credit audit's page that do not fit what TRL and verl hold, and continuations that say nothing."""
+
+import random
+import re
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import manyturn as mt
+import manyturn.credit as mc
+
+PAGE = (Path(__file__).parents[2] / "docs" / "credit-audit.md").read_text(encoding="utf-8")
+TRL, VERL, BOTH = re.findall(r"test_audit_of_trainers.py -->\n```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+WORDS, MEMBERS = ("take red", "take blue", "take green"), 6
+
+
+class Characters:
+    """A tokenizer of one token for each character."""
+
+    def encode(self, text):
+        return [ord(one) for one in text]
+
+    def decode(self, ids):
+        return "".join(map(chr, ids))
+
+
+class Walk:
+    """An environment as a trainer has it, around one turn that decides."""
+
+    def __init__(self, task):
+        self.env: Any = mt.make("manyturn/PivotOne-v0").unwrapped
+        self.text, _ = self.env.reset(seed=0, options={"task": f"train/easy/{task}"})
+
+    def step(self, text):
+        seen, reward, terminated, truncated, _ = self.env.step(text)
+        return seen, float(reward), terminated or truncated
+
+
+def generate(contexts, seeds):
+    return [Characters().encode(random.Random(seed).choice(WORDS)) for seed in seeds]
+
+
+def rollout_table():
+    """Twelve completions as a ``rollout_func`` of TRL returns them."""
+    table = {name: [] for name in ("prompt", "prompt_ids", "completion_ids", "env_mask", "reward")}
+    for row in range(2 * MEMBERS):
+        env, ids, mask, over, total = Walk(row // MEMBERS), [], [], False, 0.0
+        while not over:
+            [said] = generate([ids], [10**6 + 100 * row + len(ids)])
+            text, reward, over = env.step(Characters().decode(said))
+            seen = [] if over else Characters().encode(text)
+            ids, mask, total = ids + said + seen, mask + [1] * len(said) + [0] * len(seen), total + reward
+        start = Characters().encode(Walk(row // MEMBERS).text)
+        for column, value in zip(table.values(), (f"task {row // MEMBERS}", start, ids, mask, total), strict=True):
+            column.append(value)
+    return table
+
+
+def padded(rows, *, left=False):
+    """Rows as a tensor, with the mask of what is there."""
+    torch = pytest.importorskip("torch")
+    width = max(map(len, rows))
+    fill = [[0] * (width - len(row)) for row in rows]
+    return torch.tensor([f + row if left else row + f for f, row in zip(fill, rows, strict=True)])
+
+
+def data_proto(table):
+    """The same as the fields of a ``DataProto``: prompts padded on the left, responses on the right."""
+    prompts, responses = padded(table["prompt_ids"], left=True), padded(table["completion_ids"])
+    there = padded([[1] * len(ids) for ids in table["prompt_ids"]], left=True)
+    ends = zip(table["completion_ids"], table["reward"], strict=True)
+    scores = [[0.0] * (len(ids) - 1) + [reward] for ids, reward in ends]
+    columns = {"prompts": prompts, "responses": responses, "attention_mask": there}
+    columns |= {"response_mask": padded(table["env_mask"]), "rm_scores": padded(scores)}
+    return SimpleNamespace(batch=columns, non_tensor_batch={"uid": np.array(table["prompt"], object)})
+
+
+def test_rollouts_of_trl_and_verl_are_audited_by_the_snippets_of_the_page(tmp_path):
+    table = rollout_table()
+    names = {"tokenizer": Characters(), "generate": generate, "begin": lambda row: Walk(row // MEMBERS)}
+    audits = []
+    for block, theirs in ((TRL, {"played": table}), (VERL, {"batch": data_proto(table)})):
+        (tmp_path / "page.py").write_text(block + BOTH, encoding="utf-8")
+        audits.append(runpy.run_path(str(tmp_path / "page.py"), {**names, **theirs})["audit"])
+    effects = [audit.sample.effects.effect_K for audit in audits]
+    assert np.array_equal(*effects) and 0.4 < np.abs(effects[0]).max() < 0.9, "one turn of six decides"
+    assert audits[0].truth.reliability > 0.3 and {one.method for one in audits[0].scores} == {"grpo", "gigpo"}
+
+
+def coins(ends=(0.0, 1.0), first="start"):
+    return [
+        mc.Rollout(group=group, rewards=[0, end], anchors=[first if place else "start", end])
+        for group in "ab"
+        for place, end in enumerate(ends)
+    ]
+
+
+def test_a_rollout_that_was_not_scored_is_left_out_and_counted():
+    audit = mc.audit_rollouts(coins((0.0, 1.0, float("nan"))), lambda *one: float(one[2] % 2), ["grpo"], 8)
+    assert audit.unscorable == 2 and np.isfinite(audit.scores[0].correlation.mean) and "left out: 2" in str(audit)
+
+
+@pytest.mark.parametrize(
+    ("rollouts", "replay", "methods", "fix"),
+    [
+        (coins(), lambda *one: None, ["grpo"], "return the sum"),
+        (coins(), lambda *one: float("nan"), ["grpo"], "return the sum"),
+        (coins(first="elsewhere"), lambda *one: 1.0, ["grpo"], "group of its own"),
+        (coins(), lambda *one: 1.0, ["gigpoo"], "gigpo"),
+        (coins(), None, ["grpo"], "replay_many"),
+    ],
+)
+def test_what_cannot_be_audited_of_another_trainer_names_its_fix(rollouts, replay, methods, fix):
+    with pytest.raises(ValueError, match=fix):
+        mc.audit_rollouts(rollouts, replay, methods, 4)
+
+
+def test_methods_of_rollouts_are_named_as_on_the_command_line_and_a_missing_column_says_where_it_goes():
+    audit = mc.audit_rollouts(coins(), lambda *one: float(one[2] % 2), ["grpo", "invalid_penalty+gigpo", "turn_gae"], 8)
+    assert [one.method for one in audit.scores] == ["grpo", "invalid_penalty+gigpo"]
+    assert "token_columns" in audit.skipped["turn_gae"]
