@@ -15,12 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.kit.provenance import RESULTS, origin, write
+from benchmarks.kit.provenance import origin, write
+from benchmarks.runs.reward_scorecard_table import KINDS, OUT
 from manyturn.agents.scorecard.scorecard import Scorecard, scorecard
 from manyturn.containers.engine.images import NAME
 
-OUT = RESULTS / "reward_scorecard.json"
-KINDS = ("empty", "constant", "echo", "repetition", "memory", "injection")
 _TASK = 'schema_version = "1.4"\n[task]\nname = "made/sum"\n[environment]\nnetwork_mode = "no-network"\n'
 _SLOW = 3  # tasks of a world in containers
 

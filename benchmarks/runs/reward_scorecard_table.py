@@ -7,9 +7,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from benchmarks.kit.provenance import RESULTS
 from benchmarks.kit.table import table
-from benchmarks.runs.reward_scorecard import KINDS, OUT
 
+OUT = RESULTS / "reward_scorecard.json"
+KINDS = ("empty", "constant", "echo", "repetition", "memory", "injection")
 HEAD = ("world", "tasks", "expert", "random", *KINDS, "same text as in training", "solved alike")
 _MARKS = {"paid": "**", "paid in part": "*"}
 

@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kit.memory import peak_mb
-from benchmarks.kit.provenance import RESULTS, ROOT, origin, write
+from benchmarks.kit.provenance import ROOT, origin, write
+from benchmarks.scale.hostile_table import OUT
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.local.resource_use import held_below
 from manyturn.envs.hosting.local.seats import InlineSeats, Seats
 from manyturn.envs.hosting.remote.hosted_seats import HostedSeats, Hosts
 
-OUT = RESULTS / "hostile_host.json"
 MAZE = "manyturn/Maze-v0"
 _COUNT, _TOY, _EPISODES = 500, 22, 4
 _LOOK_SECONDS = 0.25

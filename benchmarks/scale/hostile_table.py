@@ -7,8 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from benchmarks.kit.provenance import RESULTS
 from benchmarks.kit.table import table
-from benchmarks.scale.hostile_host import OUT
+
+OUT = RESULTS / "hostile_host.json"
 
 ENDINGS = ("refused", "hung up", "busy", "left half-sent", "no end in a minute")
 _SUBJECTS = {

@@ -91,10 +91,11 @@ def train(
     in a recipe, such as --learner.lr 1e-4 --credit.advantage grpo --steps 40. manyturn options lists them all, and
     manyturn options learner those of a section. --model.path DIR trains a Hugging Face model instead of a tiny one.
 
+    --envs '["manyturn/Maze-v0", {id = "manyturn/Desk-v0", weight = 2}]' trains one policy in several environments.
+
     Sections, and the options that are set most:
 
     - env: id, args, wrappers, workers, timeout
-    - envs: several environments: --envs '["manyturn/Maze-v0", {id = "manyturn/Desk-v0", weight = 2}]'
     - model: path, dtype, width, layers
     - agent: format, context, max-context, system
     - sampling: temperature, max-tokens
@@ -110,7 +111,7 @@ def train(
     - implicit: beta, lr
     - evaluation: split, limit, repeats, every
     - stopping: no-signal
-    - no section: steps, seed, tasks, device, threads, checkpoint-every, roles, curriculum, columns, loggers
+    - no section: envs, steps, seed, tasks, device, threads, checkpoint-every, roles, curriculum, columns, loggers
 
     Parameters
     ----------

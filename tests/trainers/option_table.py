@@ -79,6 +79,9 @@ SERVICE = "of how a worker is watched, which decides whether an episode counts"
 
 OPTIONS: dict[str, Matters | Unchanged] = {
     # Where, and how it is paid.
+    "envs": Unchanged(why="of environments that trainers/run/loop/test_mixture.py trains in, with weights that differ"),
+    "envs[].*": Unchanged(why="of what env has, for each"),
+    "envs[].*.*": Unchanged(why="of what env has, for each"),
     "env.id": Matters(f"{LAMPS['env']['id'].replace('lamps.py:Lamps', 'doors.py:Doors')}"),
     "env.args": Matters({"counted": True}),
     "env.wrappers=progress_reward.gamma": Matters(0.5),
@@ -101,7 +104,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "model=tiny.layers": Matters(2, LEARNT),
     "model=tiny.heads": Matters(1, LEARNT),
     "model=tiny.sample_tasks": Matters(1, LEARNT),
-    "model=tiny.alike": Matters(True, LEARNT),
+    "model=tiny.query_key_init": Matters("equal", LEARNT),
     "model=tiny.numbers": Matters("digits", {**LEARNT, "env.args": {"counted": True, "limit": 12}}),
     "agent.format=free_text": Matters(first="tagged"),
     "agent.format=native_tools": Unchanged(why="of endpoints, which do not learn"),
@@ -181,6 +184,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "rollout.error_share": Unchanged(why="of whether a run stops"),
     "rollout.cut_share": Unchanged(why="of whether a run stops"),
     # Which tasks.
+    "curriculum=grow": Unchanged(why="of a world that varies tasks; run/loop/test_growing_tasks.py trains in one"),
+    "curriculum=grow.*": Unchanged(why="of a world that varies tasks; run/loop/test_growing_tasks.py trains in one"),
     "curriculum=uniform": Matters(first="sec"),
     "curriculum=band.low": Matters(0.8, steps=3),
     "curriculum=band.high": Matters(0.3, steps=3),

@@ -46,7 +46,7 @@ def _inside(kind: type[Options], path: str, above: tuple[str, ...], seen: set[ty
         elif place.section is None:
             yield Option(name, above)
         else:
-            always = place.section is place.field.annotation
+            always = place.section is place.field.annotation or name == "env"  # left out where envs names several
             if not always:
                 yield Option(name, above)
             if place.section not in seen:

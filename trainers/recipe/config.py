@@ -334,7 +334,8 @@ def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:
 
 def names_envs(values: Mapping[str, Any]) -> bool:
     """True if a recipe names its environment, or several."""
-    return "id" in (values.get("env") or {}) or bool(values.get("envs"))
+    env = values.get("env")
+    return (isinstance(env, Mapping) and "id" in env) or bool(values.get("envs"))
 
 
 def without_replaced_envs(below: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ PAGE = (Path(__file__).parents[3] / "docs" / "environments.md").read_text(encodi
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
-@pytest.mark.parametrize(("cls", "block"), list(zip(("Safe", "Stairs"), BLOCKS, strict=False)))
-def test_the_environments_of_the_page_pass_the_check(cls, block, tmp_path):
+@pytest.mark.parametrize("cls", ["Safe", "Stairs"])
+def test_the_environments_of_the_page_pass_the_check(cls, tmp_path):
+    [block] = [block for block in BLOCKS if f"class {cls}(" in block]
     (tmp_path / "own.py").write_text(block)
     chosen = [name for name in NAMES if name not in ("other process", "processes")]
     found = examined(f"{tmp_path}/own.py:{cls}", {}, 10, 0, 60.0, chosen)

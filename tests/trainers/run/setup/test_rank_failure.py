@@ -145,7 +145,7 @@ def test_ranks_that_cannot_be_placed_end_the_run_before_it_begins(cluster, tmp_p
 
 
 def test_the_commands_of_the_page_learn_on_ray(tmp_path, command, monkeypatch):
-    [block] = re.findall(r"<!-- run by \S+test_ray_ranks.py -->\n```sh\n(.*?)\n```", PAGE.read_text(), re.S)
+    [block] = re.findall(r"<!-- run by \S+test_rank_failure.py -->\n```sh\n(.*?)\n```", PAGE.read_text(), re.S)
     first, then = block.splitlines()
     monkeypatch.chdir(tmp_path)
     brief = "--rollout.tasks 2 --rollout.group 2 --evaluation.limit 2 --warmup.must-succeed false".split()
