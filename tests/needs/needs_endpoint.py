@@ -59,8 +59,12 @@ class Server:
                     outer.busy += 1
                     outer.busiest = max(outer.busiest, outer.busy)
                 try:
-                    answer = outer.script[min(number, len(outer.script) - 1)]
-                    status, content, headers = answer(self) if callable(answer) else answer
+                    try:
+                        answer = outer.script[min(number, len(outer.script) - 1)]
+                        status, content, headers = answer(self) if callable(answer) else answer
+                    finally:
+                        with outer._lock:
+                            outer.busy -= 1  # before the answer leaves: whoever has it may ask again at once
                     if status:
                         self.send_response(status)
                         for name, value in {"Content-Length": str(len(content)), **headers}.items():
@@ -69,9 +73,6 @@ class Server:
                         self.wfile.write(content)
                 except OSError:
                     pass  # the client left
-                finally:
-                    with outer._lock:
-                        outer.busy -= 1
 
             def log_message(self, *args: Any) -> None:
                 pass
