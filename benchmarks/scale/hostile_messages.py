@@ -63,7 +63,7 @@ class Attacker:
             yield socket
 
     async def ending_of(self, *messages: bytes | str) -> str:
-        """How the server takes messages, one after the other: ``refused: KIND`` or ``hung up``.
+        """The server's end of messages sent one after the other: ``refused: KIND`` or ``hung up``.
 
         A server that works for another driver is asked again for a while, since only then it reads on. Where several
         messages are sent, the first is a good beginning, and its answer is waited for.

@@ -5,6 +5,7 @@ still where it was seen or put.
 """
 
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 
 from manyturn.envs.adventure.house import CARRIED
 from manyturn.envs.adventure.world import World
@@ -67,21 +68,30 @@ def _open(world: World, barrier: int) -> str | None:
 
 def _step_to(world: World, rooms: set[int]) -> str | None:
     """The next command on a shortest way through visited rooms to one of the rooms; None if there is no way."""
-    house = world.house
-    queue: deque[tuple[int, str]] = deque([(world.room, "")])
-    queued = {world.room}
+    exits = world.house.exits
+
+    def passable(room: int) -> Iterator[tuple[str, int]]:
+        if world.visited >> room & 1:
+            yield from ((way, there) for way, (there, lid) in exits[room].items() if lid < 0 or _can_open(world, lid))
+
+    first = first_exit(world.room, rooms, passable)
+    return first and (_open(world, exits[world.room][first][1]) or f"go {first}")
+
+
+def first_exit(room: int, targets: set[int], exits: Callable[[int], Iterable[tuple[str, int]]]) -> str | None:
+    """The first exit on a shortest way from a room to one of others; None if there is no way, or it is one of them.
+
+    Args:
+        exits: of a room each exit's name, and the room that it leads to.
+    """
+    queue: deque[tuple[int, str]] = deque([(room, "")])
+    queued = {room}
     while queue:
-        room, first = queue.popleft()
-        if room in rooms:
-            break
-        if not world.visited >> room & 1:
-            continue
-        for direction, (there, barrier) in house.exits[room].items():
-            if there not in queued and (barrier < 0 or _can_open(world, barrier)):
+        here, first = queue.popleft()
+        if here in targets:
+            return first or None
+        for name, there in exits(here):
+            if there not in queued:
                 queued.add(there)
-                queue.append((there, first or direction))
-    else:
-        return None
-    if not first:
-        return None
-    return _open(world, house.exits[world.room][first][1]) or f"go {first}"
+                queue.append((there, first or name))
+    return None

@@ -4,9 +4,9 @@ Its memory is in the world: rooms visited, lids seen open, things looked at, rea
 anything, so what was seen is still where it was seen or put.
 """
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from manyturn.envs.adventure.exploration import first_exit
 from manyturn.envs.laboratory.commands import WAITS, accepts, put_command
 from manyturn.envs.laboratory.goals import Change, Find, Goal, Grow, Lifespan, Mix
 from manyturn.envs.laboratory.plan import CARRIED
@@ -254,21 +254,14 @@ def _explore(world: World) -> Command:
 
 def _step_to(world: World, rooms: set[int]) -> Command:
     """The next command on a shortest way through visited rooms to one of the rooms; None if there is no way."""
-    queue: deque[tuple[int, str]] = deque([(world.room, "")])
-    queued = {world.room}
-    while queue:
-        room, first = queue.popleft()
-        if room in rooms:
-            break
-        if not world.visited >> room & 1:
-            continue
-        for name, (there, _) in world.plan.exits[room].items():
-            if there not in queued:
-                queued.add(there)
-                queue.append((there, first or name))
-    else:
+    exits = world.plan.exits
+
+    def seen(room: int) -> Iterator[tuple[str, int]]:
+        if world.visited >> room & 1:
+            yield from ((name, there) for name, (there, _) in exits[room].items())
+
+    first = first_exit(world.room, rooms, seen)
+    if first is None:
         return None
-    if not first:
-        return None
-    door = world.plan.exits[world.room][first][1]
+    door = exits[world.room][first][1]
     return f"go to {first}" if world.doors >> door & 1 else f"open door to {first}"

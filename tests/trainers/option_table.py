@@ -76,7 +76,7 @@ GATE = {"part": "outcome", "threshold": 0.5}
 ONE_MODEL = "engine and learner are one model here"
 RECORD = "of what is recorded"
 SERVICE = "of how a worker is watched, which decides whether an episode counts"
-
+DEFAULTED = "without an entry it has its defaults"
 OPTIONS: dict[str, Matters | Unchanged] = {
     # Where, and how it is paid.
     "envs": Unchanged(why="of environments that trainers/run/loop/test_mixture.py trains in, with weights that differ"),
@@ -469,22 +469,14 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "implicit": Matters({"beta": 3.0}, {"credit.advantage": "istar"}, first={}, steps=3),
     "implicit.beta": Matters(3.0, steps=3),
     "implicit.lr": Matters(0.3, steps=3),
-    "columns=confidence": Unchanged(
-        {}, {**SURE, "credit.rewards=calibration": {"weight": 3.0}}, why="without an entry it has its defaults"
-    ),
+    "columns=confidence": Unchanged({}, {**SURE, "credit.rewards=calibration": {"weight": 3.0}}, why=DEFAULTED),
     "columns=confidence.tag": Matters("action"),
-    "columns=drift": Unchanged(
-        {}, {**ALL, "credit.advantage=spo": {"low": -3.0, "high": 3.0}}, why="without an entry it has its defaults"
-    ),
+    "columns=drift": Unchanged({}, {**ALL, "credit.advantage=spo": {"low": -3.0, "high": 3.0}}, why=DEFAULTED),
     "columns=drift.most_tokens": Matters(5, steps=3),
-    "columns=teacher": Unchanged(
-        {}, {**GIGPO, "credit.rewards=opsd": {"weight": 3.0}}, why="without an entry it has its defaults"
-    ),
+    "columns=teacher": Unchanged({}, {**GIGPO, "credit.rewards=opsd": {"weight": 3.0}}, why=DEFAULTED),
     "columns=teacher.advice": Matters("answer"),
     "columns=tool_calls": Unchanged(
-        {},
-        {"model.path": CALLING, **CALLS, "credit.advantage=stratified": {"stratum": "tool_calls"}},
-        why="without an entry it has its defaults",
+        {}, {"model.path": CALLING, **CALLS, "credit.advantage=stratified": {"stratum": "tool_calls"}}, why=DEFAULTED
     ),
     "columns=tool_calls.tools": Matters(["red"]),
     "columns=*": Unchanged(why="it has no options, and is there where a stage needs it"),

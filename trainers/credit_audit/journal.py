@@ -42,7 +42,7 @@ class AuditJournal:
 
 
 def claimed(folder: Path) -> Mapping[str, Any] | None:
-    """What makes the audit in a folder what it is; None where there is none."""
+    """Environment, policy and options of the audit in a folder; None where there is none."""
     file = folder / _ABOUT
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
 

@@ -5,6 +5,7 @@ from collections import deque
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_walks import WALK, ended, walk
 
 from manyturn.envs.adventure.adventure_env import AdventureEnv
 from manyturn.envs.adventure.cooking import Cooking
@@ -16,28 +17,12 @@ pytestmark = pytest.mark.versions
 
 ENVS: list[type[AdventureEnv]] = [Treasure, Cooking]
 LEVELS = [(cls, level) for cls in ENVS for level in cls.levels]
-WALK = st.lists(st.integers(0, 999), max_size=30)
 
 
 def begun(cls: type[AdventureEnv], level: str, number: int, split: str = "train", **args) -> AdventureEnv:
     env = cls(split, level, **args)
     env.reset(seed=0, options={"task": env.tasks(split)[number]})
     return env
-
-
-def walk(env: AdventureEnv, choices: list[int]) -> list[tuple]:
-    """Admissible commands, and for numbers of 700 and above the expert's, until the episode ends."""
-    record = []
-    for choice in choices:
-        listed = env.admissible()
-        record.append(env.step(env.expert() if choice >= 700 else listed[choice % len(listed)]))
-        if record[-1][2] or record[-1][3]:
-            break
-    return record
-
-
-def ended(record: list[tuple]) -> bool:
-    return bool(record) and (record[-1][2] or record[-1][3])
 
 
 @pytest.mark.parametrize(("cls", "level"), LEVELS)

@@ -49,7 +49,7 @@ def credit_of(sample: AuditSample, config: CreditConfig, anchor: str = OWN) -> F
 
 
 def learnt_K(earned: Credit) -> FloatK:
-    """What is learnt of each turn (K): the mean advantage of its reply's tokens; 0 where its episode is left out.
+    """Credit that a learner takes from each turn (K): its reply's mean advantage, or 0 where the episode is left out.
 
     >>> kept = [[True], [True]]
     >>> batch = TurnBatch.from_episodes([[1], [0]], groups=[0, 0], format_valid=kept)

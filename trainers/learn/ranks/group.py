@@ -48,7 +48,7 @@ def own_rank() -> int:
 
 @contextmanager
 def _staying_here(*, all_here: bool) -> Iterator[None]:
-    """If all ranks are on one machine, accept connections from this machine only while the context is open."""
+    """Accept connections from this machine only while the context is open, where all ranks are on it."""
     names = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
     if not names or not all_here or _INTERFACE in os.environ:
         yield

@@ -82,7 +82,7 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
 
 
 def _of_several(config: RunConfig) -> dict[str, Any]:
-    """What the summary says of each environment of several besides its figures."""
+    """Id, arguments and weight of each of several environments, for the summary."""
     if not config.envs:
         return {}
     return {"envs": {env.name: {"env": env.id, "args": dict(env.args), "weight": env.weight} for env in config.envs}}

@@ -115,7 +115,7 @@ async def play_demonstrations(run: Run, numbers: Sequence[int], stage: str, poli
 
 
 def learnt_from(run: Run, episodes: Sequence[Episode]) -> list[Episode]:
-    """Those to imitate: successful ones, or with the expert's labels all that were not errors.
+    """The episodes to imitate: successful ones, or with the expert's labels all that were not errors.
 
     Raises:
         ConfigError: there are none, or a policy would have nothing to learn from.
