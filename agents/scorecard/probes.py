@@ -6,6 +6,7 @@ Each is one line of the scorecard. None reads the task in order to solve it, and
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,8 +125,8 @@ def _in_calls(tools: Sequence[Mapping[str, Any]], text: str) -> Callable[[Openin
     calls = [call_text(tool_name(tool), **filled(tool, text)) for tool in tools]
 
     def begin(opening: Opening) -> Actor:
-        turns = iter(range(1_000_000))
-        return lambda step, rng: calls[next(turns) % len(calls)]
+        turns = cycle(calls)
+        return lambda step, rng: next(turns)
 
     return begin
 

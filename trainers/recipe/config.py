@@ -334,8 +334,7 @@ def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:
 
 def names_envs(values: Mapping[str, Any]) -> bool:
     """True if a recipe names its environment, or several."""
-    env = values.get("env")
-    return (isinstance(env, Mapping) and "id" in env) or bool(values.get("envs"))
+    return _names_one(values) or bool(values.get("envs"))
 
 
 def without_replaced_envs(below: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
@@ -344,8 +343,12 @@ def without_replaced_envs(below: Mapping[str, Any], layer: Mapping[str, Any]) ->
     >>> without_replaced_envs({"env": {"id": "a"}, "steps": 3}, {"envs": ["b", "c"]})
     {'steps': 3}
     """
-    gone = {"env"} if layer.get("envs") else {"envs"} if "id" in (layer.get("env") or {}) else set()
-    return {name: value for name, value in below.items() if name not in gone}
+    gone = "env" if layer.get("envs") else "envs" if _names_one(layer) else None
+    return {name: value for name, value in below.items() if name != gone}
+
+
+def _names_one(values: Mapping[str, Any]) -> bool:
+    return isinstance(env := values.get("env"), Mapping) and "id" in env
 
 
 def parts_as_tables(layer: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskFeedbac
 from manyturn.trainers.play.tasks.env_shares import drawn_tasks
 from manyturn.trainers.record.run_folder import read_metrics, step_tables
 from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.warmup.imitation_batches import DemonstrationStream
 
 LAMPS = f"{Path(__file__).parents[2] / 'lamps.py'}:Lamps"
 MAZE = {"id": "manyturn/Maze-v0", "name": "maze", "args": {"max_turns": 4}, "weight": 2.0}
@@ -221,3 +223,18 @@ def test_a_curriculum_of_kinds_chooses_the_environment_that_teaches(name):
     assert sum(number < 40 for number in drawn) >= 7
     first, _ = drawn_tasks(CURRICULA.parse(name), {}, pool(1, count=64), {"small": 1.0, "large": 1.0})
     assert sum(number < 40 for number in first) > 16, "a long list of tasks does not crowd out a short one"
+
+
+def test_streamed_demonstrations_have_the_share_of_each_environment(tmp_path):
+    """By weight over the updates that are played together, and the same ones whenever an update is asked for."""
+    config = mixed(warmup={"episodes": "stream", "labels": "expert", "noise": 0.5, "batch": 3, "check_every": 4})
+
+    async def streamed() -> list[str]:
+        episodes = list[Any]()
+        async with open_run(config) as run:
+            await DemonstrationStream(run, episodes.extend).batch(1)
+        return [episode.task.id for episode in episodes]
+
+    tasks = asyncio.run(streamed())
+    assert Counter(task.split("/")[0] for task in tasks) == {"maze": 8, "lamps": 4}
+    assert tasks == asyncio.run(streamed()) and {task.split("/")[0] for task in tasks[:6]} == {"maze", "lamps"}
