@@ -138,13 +138,14 @@ def audit_rollouts(
 def _refuse_other_starts(rollouts: Sequence[Rollout], places: Mapping[object, Sequence[int]]) -> None:
     """Refuse groups of several first states: values before first turns are of one."""
     for group, members in places.items():
-        firsts = [anchors[0] for place in members if (anchors := rollouts[place].anchors) is not None]
-        odd = [place for place, first in zip(members, firsts, strict=False) if not np.array_equal(first, firsts[0])]
-        if odd:
-            raise ValueError(
-                f"rollouts {members[0]} and {odd[0]} of the group {group!r} have other first anchors: give each first "
-                "state a group of its own"
-            )
+        firsts = {place: anchors[0] for place in members if (anchors := rollouts[place].anchors) is not None}
+        begun = min(firsts, default=0)
+        for place, first in firsts.items():
+            if not np.array_equal(first, firsts[begun]):
+                raise ValueError(
+                    f"rollouts {begun} and {place} of the group {group!r} have other first anchors: give each first "
+                    "state a group of its own"
+                )
 
 
 def _one_by_one(replay: Replay | None) -> ReplayMany:
