@@ -125,7 +125,7 @@ SUCCESS = re.compile(r"^\|.*\b(?:success|sampled|warmed up|synchronous)\b.*\|\n\
 
 def tables_of_success() -> list[tuple[str, str, str]]:
     """Page, heading and text of each section with a result file and a table of what trained policies reach."""
-    found = []
+    tables = []
     for page in [*PAGES, ROOT / "docs/suite-v1.md"]:
         for text in re.split(r"^(?=#+ )", page.read_text(encoding="utf-8"), flags=re.MULTILINE):
             heading = text.partition("\n")[0].lstrip("# ")
@@ -136,8 +136,8 @@ def tables_of_success() -> list[tuple[str, str, str]]:
                 and SUCCESS.search(text)
                 and heading not in WITHOUT_GREEDY
             ):
-                found.append((page.name, heading, text))
-    return found
+                tables.append((page.name, heading, text))
+    return tables
 
 
 def test_no_table_has_sampled_success_without_a_word_on_greedy_success():
