@@ -25,7 +25,7 @@ from typing import Any
 from benchmarks.kit.memory import peak_mb
 from benchmarks.kit.process import measure_apart
 from benchmarks.kit.provenance import RESULTS, origin, write
-from benchmarks.scale.crowd import CORRIDOR, CROWD, Figures, SaysOneThing, side_by_side
+from benchmarks.scale.concurrent_episodes import CORRIDOR, CROWD, Figures, SaysOneThing, side_by_side
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.envs.hosting.remote.hosted_seats import HostedSeats, Hosts
 

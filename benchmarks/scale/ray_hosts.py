@@ -18,7 +18,7 @@ from statistics import median
 
 from benchmarks.kit.process import measure_apart
 from benchmarks.kit.provenance import RESULTS, origin, write
-from benchmarks.scale.crowd import CORRIDOR, FEW, Figures, SaysOneThing, TakingTurns
+from benchmarks.scale.concurrent_episodes import CORRIDOR, FEW, Figures, SaysOneThing, TakingTurns
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.remote.ray_seats import RayHosts, RaySeats

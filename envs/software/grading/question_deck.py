@@ -18,7 +18,7 @@ import numpy as np
 from manyturn.envs.software.grading.answer_comparison import UNSTEADY, same
 from manyturn.envs.software.grading.assertion_questions import BOTH, Questions
 from manyturn.envs.software.grading.comparison_sides import Part, divided, parts_of
-from manyturn.envs.software.grading.fault_reach import FaultReach
+from manyturn.envs.software.grading.fault_detection import FaultReach
 from manyturn.envs.software.grading.literal_mutations import altered
 from manyturn.envs.software.testing.pytest_run import FAILED, PASSED, PytestRun
 

@@ -25,10 +25,10 @@ from manyturn.trainers.learn.heads.progress_estimate import ProgressEstimate, su
 from manyturn.trainers.learn.passes.forward import Place, Reading, by_row
 from manyturn.trainers.learn.passes.gradient_passes import Measured
 from manyturn.trainers.learn.passes.samples import Rows, Sample, on_replies, padded
-from manyturn.trainers.learn.reading.step_reading import StepReading
+from manyturn.trainers.learn.reading.pre_update_pass import StepReading
 
 if TYPE_CHECKING:
-    from manyturn.trainers.learn.heads.own_body import OwnBody
+    from manyturn.trainers.learn.heads.scalar_model import OwnBody
 
 Figures = Mapping[str, float | None]
 

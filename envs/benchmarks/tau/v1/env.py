@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.envs.benchmarks.tau.service_env import TRANSFER, ServiceEnv
-from manyturn.envs.benchmarks.tau.v1.service import COUNTS, load
+from manyturn.envs.benchmarks.tau.v1.domains import COUNTS, load
 from manyturn.envs.tools.toolset import Answered
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.benchmarks.tau.customer import CustomerOptions
+from manyturn.envs.benchmarks.tau.rule_customer import CustomerOptions
 from manyturn.envs.benchmarks.tau.service_env import ServiceEnv
+from manyturn.envs.benchmarks.tau.v2.domains import COUNTS, load
 from manyturn.envs.benchmarks.tau.v2.model_customer import model_customer, scenario
-from manyturn.envs.benchmarks.tau.v2.service import COUNTS, load
 from manyturn.envs.benchmarks.tau.v2.telecom.phone_customer import PhoneCustomer
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.options.options import Options

@@ -4,7 +4,7 @@ import pytest
 from local_sandbox import LocalSandbox
 from tiny_library import CODE, tiny  # noqa: F401
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.software.mutation import operators
 from manyturn.envs.software.source.libraries import library
 from manyturn.envs.software.source.library_sources import tree
