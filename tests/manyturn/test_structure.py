@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("envs", "agents", "trainers", "containers")
 ON_CONTAINERS = (
-    "envs.hosting.handle.engine_check",
+    "envs.hosting.handle.container_engine_check",
     "envs.software",
     "envs.benchmarks.swebench",
     "envs.code_interpreter",

@@ -1,7 +1,7 @@
 """The process of a ``OneShot``: does one piece of work and writes what it yields.
 
-Started as ``python -P -m manyturn.envs.hosting.local.subprocess_call_main``. The one line on standard input says what to
-do; what is printed meanwhile goes to standard error.
+Started as ``python -P -m manyturn.envs.hosting.local.subprocess_call_main``. The one line on standard input says what
+to do; what is printed goes to standard error.
 """
 
 import atexit
