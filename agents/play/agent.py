@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 from manyturn.agents.engine.engine import Engine, EngineRefused, Reply, Sampling
 from manyturn.agents.engine.reply_check import Checked
 from manyturn.agents.play.episode import Act, ContextFull, Cut, Policy, TokensSpent
-from manyturn.agents.play.expert_policy import Mistake
+from manyturn.agents.play.scripted_policy import Mistake
 from manyturn.agents.text.chat_template import ChatTemplate
 from manyturn.agents.text.choice_decoding import Allowed, Choices, NoChoice, ReplyChoices
 from manyturn.agents.text.context import CONTEXTS, Memory

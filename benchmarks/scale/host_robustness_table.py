@@ -1,4 +1,4 @@
-"""Table of a host under hostile messages, from the result of ``hostile_host.py``; docs/many-machines.md has it.
+"""Table of a host under hostile messages, from the result of ``host_robustness.py``; docs/many-machines.md has it.
 
 python -m benchmarks.scale.host_robustness_table
 """

@@ -4,7 +4,7 @@
     python -m benchmarks.scale.single_process --only seats --repeats 5    what has "seats" in its name
 
 Every measurement is a fresh process, the repeats of all measurements take turns, and a figure is the median over the
-repeats. Times are wall times after the imports. A trivial environment of 20 turns (``peers.py``) shows what the
+repeats. Times are wall times after the imports. A trivial environment of 20 turns (``vector_envs.py``) shows what the
 machinery costs; the project's own environments, played by their experts, stand beside it.
 
 ``gather`` plays whole episodes through ``open_seats`` and ``gather``, resets and records included. Its policy hands
@@ -28,7 +28,7 @@ from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.scale import vector_envs
 from benchmarks.scale.concurrent_episodes import CORRIDOR, CROWD, FEW, Figures, SaysOneThing, side_by_side
 from manyturn.agents.play.episode import Policy
-from manyturn.agents.play.expert_policy import Scripted
+from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.envs.hosting.local.seats import open_seats
 
 OUT = RESULTS / "scale.json"

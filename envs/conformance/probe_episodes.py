@@ -16,8 +16,8 @@ from gymnasium.error import ResetNeeded
 from manyturn.envs.conformance.root_causes import TURNS, Causes
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.random_keys import generator
+from manyturn.envs.contract.tasks.duplicate_tasks import looked_at
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.contract.tasks.task_faults import looked_at
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 

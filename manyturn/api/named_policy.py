@@ -17,9 +17,9 @@ from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.agents.play.episode import Policy
-from manyturn.agents.play.expert_policy import SCRIPTS
 from manyturn.agents.play.python_policy import PythonPolicy
 from manyturn.agents.play.role_policy import Cast
+from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.envs.contract.near_names import near_names

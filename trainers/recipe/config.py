@@ -16,7 +16,7 @@ from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.model.model_config import MODELS
 from manyturn.agents.model.models.tiny import TinyModel
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.play.expert_policy import SCRIPTS
+from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.records.task_id_files import named_tasks
 from manyturn.envs.contract.env.error_location import OF_A_FILE
 from manyturn.envs.contract.near_names import near_names

@@ -2,7 +2,7 @@
 
 A copy shows the fault where the faulty program answers otherwise than the reference. That alone refutes the faulty
 program, and not one that knows the test. Such a program looks whether its input has some of the literals of the test
-(``literal_clues.py``), and gives the test's own answer if it has them all. To anything else it gives the faulty
+(``literal_fingerprints.py``), and gives the test's own answer if it has them all. To anything else it gives the faulty
 program's answer, or always one and the same. Copies reach the fault in a question if no choice of literals, and of that
 one answer, would be right on all of them. Programs that do both, one thing inside the faulty function and the other
 elsewhere, are not thought of: docs/grading.md names some that are paid.

@@ -7,8 +7,8 @@
 
 Source: PPO's value loss as in verl (``compute_value_loss``); the estimator of stepwise progress attribution, arXiv
 2505.20732. Numbers agree with verl's loss and with the forward pass of the authors' code. There the estimator is a
-model of its own, trained before reinforcement (``own_heads.py``); here it reads what the policy computes anyway, and is
-trained along with it.
+model of its own, trained before reinforcement (``separate_critic.py``); here it reads what the policy computes anyway,
+and is trained along with it.
 
 ``head_fits.py`` says how the weights come about; least squares minimises the same sums without clip.
 """

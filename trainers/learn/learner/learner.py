@@ -1,6 +1,6 @@
 """The learner: the updates of a step, from what its samples earned to the policy's weights and those of its heads.
 
-``step_reading.py`` says how a step is read, ``updates.py`` what follows, in one process or in several ranks
+``pre_update_pass.py`` says how a step is read, ``updates.py`` what follows, in one process or in several ranks
 (``ranks/``), and ``policy_optimizer.py`` how gradients are applied. Left out on purpose: loss scaling (weights are
 float32, bfloat16 only inside autocast).
 """

@@ -16,8 +16,8 @@ from manyturn.agents.play.agent import Agent, Demonstrator
 from manyturn.agents.play.concurrent_episodes import Patience
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.error_limit import Breaker
-from manyturn.agents.play.expert_policy import SCRIPTS, Scripted
 from manyturn.agents.play.role_policy import Cast
+from manyturn.agents.play.scripted_policy import SCRIPTS, Scripted
 from manyturn.agents.play.teacher_prompts import Advised
 from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.envs.contract.options.option_conflicts import refuse_unfit

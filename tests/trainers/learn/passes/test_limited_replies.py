@@ -15,7 +15,7 @@ from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.play.agent import Agent, AgentConfig, Demonstrator
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.expert_policy import Scripted
+from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain
 from manyturn.agents.text.formats.tagged import TaggedConfig

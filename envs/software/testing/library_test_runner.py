@@ -69,7 +69,7 @@ class Trials:
         self._sandbox: Sandbox | None = None
         self._runs = 0
         self._program = (
-            files("manyturn.envs.software.testing").joinpath("outcome_recorder.py").read_text(encoding="utf-8")
+            files("manyturn.envs.software.testing").joinpath("standalone_runner.py").read_text(encoding="utf-8")
         )
 
     def __enter__(self) -> Self:

@@ -1,12 +1,12 @@
 """Full episodes a second at hosts that Ray places on this machine, and the seconds that Ray takes to place them.
 
-    python -m benchmarks.scale.ray_hosts                     two hosts, 512 open episodes; a minute or two
-    python -m benchmarks.scale.ray_hosts --toy --out toy.json
+    python -m benchmarks.scale.ray_throughput                     two hosts, 512 open episodes; a minute or two
+    python -m benchmarks.scale.ray_throughput --toy --out toy.json
 
-The trivial environment of 20 turns and the trivial policy of ``crowd.py``, at hosts that keep it in their actors' own
-processes. ``start_s`` is from nothing to the first episode: Ray, its actors, and the hosts in them. The first round, in
-which environments are made, is played before the clock starts. A row is a fresh driver with a Ray of its own, and the
-figures are medians over the repeats. Needs manyturn[ray].
+The trivial environment of 20 turns and the trivial policy of ``concurrent_episodes.py``, at hosts that keep it in their
+actors' own processes. ``start_s`` is from nothing to the first episode: Ray, its actors, and the hosts in them. The
+first round, in which environments are made, is played before the clock starts. A row is a fresh driver with a Ray of
+its own, and the figures are medians over the repeats. Needs manyturn[ray].
 """
 
 import argparse

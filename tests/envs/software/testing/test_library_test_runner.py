@@ -3,7 +3,7 @@ from local_sandbox import LocalSandbox
 from tiny_library import CODE, tiny  # noqa: F401
 
 from manyturn.containers.sandbox import SandboxLost
-from manyturn.envs.software.testing.library_tests import Trials, Wanted
+from manyturn.envs.software.testing.library_test_runner import Trials, Wanted
 
 PATHS = ("tests/test_tiny.py",)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from manyturn.envs.contract.tasks.duplicate_tasks import id_fault, looked_at, overlap_fault
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
-from manyturn.envs.contract.tasks.task_faults import id_fault, looked_at, overlap_fault
 
 pytestmark = pytest.mark.versions
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.scale.async_learning import config_of, judged, plan_of
+from benchmarks.scale.async_sample_efficiency import config_of, judged, plan_of
 
 ROOT = Path(__file__).parents[3]
-BENCHMARK = "benchmarks.scale.async_learning"
+BENCHMARK = "benchmarks.scale.async_sample_efficiency"
 PLAN = plan_of("short")
 
 
