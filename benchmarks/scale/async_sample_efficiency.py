@@ -1,8 +1,8 @@
 """Learning per episode in asynchronous order, next to synchronous order, on the maze.
 
-    nice -n 10 python -m benchmarks.scale.async_sample_efficiency RUN-FOLDER               eight steps, seven minutes on
-    a core nice -n 10 python -m benchmarks.scale.async_sample_efficiency RUN-FOLDER --run long    forty steps, about 25
-    minutes python -m benchmarks.scale.async_sample_efficiency RUN-FOLDER --toy --out toy.json
+    nice -n 10 python -m benchmarks.scale.async_sample_efficiency RUN-FOLDER              eight steps, seven minutes
+    nice -n 10 python -m benchmarks.scale.async_sample_efficiency RUN-FOLDER --run long   forty steps, 25 minutes
+    python -m benchmarks.scale.async_sample_efficiency RUN-FOLDER --toy --out toy.json
 
 The recipe is ``quickstart``, shortened. ``order_learning.toml`` states what is expected of each. The same command
 resumes. A run in asynchronous order draws tokens that depend on how long everything takes: its figures are not repeated
