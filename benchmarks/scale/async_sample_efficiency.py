@@ -4,7 +4,7 @@
     nice -n 10 python -m benchmarks.scale.async_sample_efficiency RUN-FOLDER --run long   forty steps, 25 minutes
     python -m benchmarks.scale.async_sample_efficiency RUN-FOLDER --toy --out toy.json
 
-The recipe is ``quickstart``, shortened. ``order_learning.toml`` states what is expected of each. The same command
+The recipe is ``quickstart``, shortened. ``async_sample_efficiency.toml`` states what is expected of each. The same command
 resumes. A run in asynchronous order draws tokens that depend on how long everything takes: its figures are not repeated
 to the bit.
 """
@@ -25,7 +25,7 @@ from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.record.run_folder import read_metrics
 
-FILE = Path(__file__).resolve().with_name("order_learning.toml")
+FILE = Path(__file__).resolve().with_name("async_sample_efficiency.toml")
 OUTS = {"short": RESULTS / "order_learning.json", "long": RESULTS / "order_learning_long.json"}
 ARMS = ("synchronous", "asynchronous")
 _FEW = {"episodes": 20, "max_updates": 2, "check_every": 1, "check_episodes": 4, "must_succeed": False}
@@ -33,7 +33,7 @@ TOY = {"warmup": _FEW, "rollout": {"tasks": 2, "group": 2}}
 
 
 class OrderPlan(NamedTuple):
-    """A table of ``order_learning.toml``."""
+    """A table of ``async_sample_efficiency.toml``."""
 
     date: str
     first_seed: int
