@@ -4,9 +4,9 @@
     nice -n 10 python -m benchmarks.scale.async_sample_efficiency RUN-FOLDER --run long   forty steps, 25 minutes
     python -m benchmarks.scale.async_sample_efficiency RUN-FOLDER --toy --out toy.json
 
-The recipe is ``quickstart``, shortened. ``async_sample_efficiency.toml`` states what is expected of each. The same command
-resumes. A run in asynchronous order draws tokens that depend on how long everything takes: its figures are not repeated
-to the bit.
+The recipe is ``quickstart``, shortened. ``async_sample_efficiency.toml`` states what is expected of each. The same
+command resumes. A run in asynchronous order draws tokens that depend on how long everything takes: its figures are not
+repeated to the bit.
 """
 
 import argparse
