@@ -137,7 +137,7 @@ def test_a_row_depends_on_what_was_loaded_and_read_and_on_no_output(some):
     rows, folder = some
     files = {line["code"]: line["files"] for line in map(json.loads, (folder / "code.jsonl").read_text().splitlines())}
     drawn = set(files[rows["rollout", "manyturn, running batch"]["code"]])
-    assert {"agents/engine/transformers_engine.py", "benchmarks/gpu_kit/items/generation.py"} <= drawn
+    assert {"agents/engine/transformers_engine.py", "benchmarks/gpu_kit/items/rollout.py"} <= drawn
     assert not {
         name
         for name in drawn
