@@ -1,6 +1,6 @@
 """Audit of another trainer's rollouts: all it takes is a function that plays on from the middle of one.
 
->>> from manyturn.trainers.credit.rollouts import Rollout
+>>> from manyturn.trainers.credit.external_rollouts import Rollout
 >>> ends = [(task, right) for task in "ab" for right in (0, 1)]
 >>> coin = [Rollout(group=task, rewards=[0, right], anchors=["start", right]) for task, right in ends]
 >>> def replay(rollout, turns, number):  # the first turn decides, the second one ends it
@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manyturn.trainers.credit.audit.anchor_scores import AnchorScore, anchor_scores
+from manyturn.trainers.credit.audit.anchor_quality import AnchorScore, anchor_scores
 from manyturn.trainers.credit.audit.correlation import Estimate
 from manyturn.trainers.credit.audit.effects import END, effects_of_task, half_range
-from manyturn.trainers.credit.audit.sample import AuditedTask, AuditSample
 from manyturn.trainers.credit.audit.scores import MethodScore, Scorer, TruthScore, score_methods
+from manyturn.trainers.credit.audit.turn_sample import AuditedTask, AuditSample
 from manyturn.trainers.credit.config import CreditConfig
-from manyturn.trainers.credit.rollouts import Rollout, batch_of
+from manyturn.trainers.credit.external_rollouts import Rollout, batch_of
 
 
 class Continuation(NamedTuple):

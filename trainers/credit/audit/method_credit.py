@@ -3,7 +3,7 @@
 import numpy as np
 
 from manyturn.envs.contract.env.turn import OUTCOME
-from manyturn.trainers.credit.audit.sample import OWN, AuditSample
+from manyturn.trainers.credit.audit.turn_sample import OWN, AuditSample
 from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import Credit, credit
