@@ -73,6 +73,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         near = difflib.get_close_matches(name, __all__, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(__all__)}"
+        if name in importlib.import_module("manyturn.credit").__all__:
+            hint = f"did you mean manyturn.credit.{name}?"
         raise AttributeError(f"module 'manyturn' has no attribute {name!r}; {hint}")
     module, _, member = _HOMES[name].partition(":")
     target = importlib.import_module(module)

@@ -92,14 +92,21 @@ def credit_rollouts(rollouts: Sequence[Rollout], config: CreditConfig, memory: M
                 f"{stage} needs {column!r}, which the rollouts lack: give it in columns, a number for each turn, or in "
                 "token_columns, a number for each reply token; or take another method"
             )
-    advantage = config.advantage
-    alone = advantage.compares_groups and getattr(advantage, "singleton", "zero") == "zero"
-    if alone and len(np.unique(batch.group_K)) == len(rollouts):
-        raise ValueError(
-            f"each rollout has a group of its own, and {advantage.name} compares those of one group: give all attempts "
-            "at a task the same group"
-        )
+    if problem := singletons(batch, config):
+        raise ValueError(problem)
     return credit(batch, config, memory)
+
+
+def singletons(batch: TurnBatch, config: CreditConfig) -> str | None:
+    """The reason why a method that compares within groups gives none of these credit; None: it does."""
+    advantage = config.advantage
+    compares = advantage.compares_groups and getattr(advantage, "singleton", "zero") == "zero"
+    if not compares or len(np.unique(batch.group_K)) < len(np.unique(batch.episode_K)):
+        return None
+    return (
+        f"each rollout has a group of its own, and {advantage.name} compares those of one group: give all attempts at "
+        "a task the same group"
+    )
 
 
 def batch_of(rollouts: Sequence[Rollout]) -> TurnBatch:
@@ -118,6 +125,9 @@ def batch_of(rollouts: Sequence[Rollout]) -> TurnBatch:
         if not isinstance(rollout, Rollout):
             how = "mc.Rollout(**...)" if isinstance(rollout, Mapping) else "mc.Rollout(group=..., rewards=...)"
             raise TypeError(f"rollout {place} is of type {type(rollout).__name__}: give {how}")
+        if not isinstance(rollout.group, Hashable):
+            kind = type(rollout.group).__name__
+            raise TypeError(f"rollout {place}: its group is a {kind}: give a text, or the ids of its prompt as a tuple")
     lengths = [_checked(place, rollout) for place, rollout in enumerate(rollouts)]
     parts = [_parts(rollout, len(replies)) for rollout, replies in zip(rollouts, lengths, strict=True)]
     by_part = {name: [part[name] for part in parts] for name in _same_names("reward part", parts)}
