@@ -10,7 +10,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"(?<=\]\()(?![\w+]+:|#)([^)\s#]+)")
-MARK = re.compile(r"^<!-- (?:not run: |run by ).* -->\n", re.MULTILINE)
+MARK = re.compile(r"^<!-- (?:not run: .*|run by .*|figures vary|starts in an empty folder) -->\n", re.MULTILINE)
 FOLDER = "repository"
 
 

@@ -26,7 +26,7 @@ from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.trainers.record.run_folder import read_config
 
 _SHOWN_REGRESSIONS = 10
-_FOLDED = ("", "run", "metric", "errors", "could have shown")  # columns that may take several lines
+_FOLDED = ("", "run", "metric", "errors")  # columns that may take several lines
 _NAMES = {"success": "success", "success_errors_as_failures": "… errors as failures", "return": "return"}
 
 
@@ -121,8 +121,8 @@ def _cost(policy: Mapping[str, Any]) -> float | None:
 
 def _print_differences(results: Mapping[str, Any], letters: Sequence[str], console: Console) -> None:
     many = len(results["comparisons"]) > 1
-    heads = ["", "metric", "difference", "95 % interval", "p", *(["p, Holm"] if many else [])]
-    table = _table("against A, paired by task", *heads, "won", "lost", "tied", "could have shown")
+    heads = ["", "metric", "difference", "95 % interval", "p", *(["p,\nHolm"] if many else [])]
+    table = _table("against A, paired by task", *heads, "won/\nlost/tied", "could have\nshown")
     with_errors = any(policy["errors"] for policy in results["policies"])
     for letter, comparison in zip(letters[1:], results["comparisons"], strict=True):
         parts = comparison["parts"] if len(comparison["parts"]) > 1 else {}
@@ -133,8 +133,8 @@ def _print_differences(results: Mapping[str, Any], letters: Sequence[str], conso
             form = "{:+.3g}" if metric in ("return", "part") else "{:+.1%}"
             cells = [_shown(one["difference"], form), _ends(one, form), _shown(one["p"], "{:.4f}")]
             cells += [_shown(one["p_holm"], "{:.4f}")] if many else []
-            counts = [str(one[key]) for key in ("wins", "losses", "ties")]
-            table.add_row(letter, _text(name), *cells, *counts, _shown(one["detectable"], form.replace("+", "")))
+            counts = "/".join(str(one[key]) for key in ("wins", "losses", "ties"))
+            table.add_row(letter, _text(name), *cells, counts, _shown(one["detectable"], form.replace("+", "")))
     console.print(table)
     _say(
         console,
@@ -260,7 +260,8 @@ def _table(title: str, *columns: str) -> Table:
         left = number == 0 or column == "metric"
         # A head that is cut in two is another word: episode, and an s below.
         whole = column not in _FOLDED
-        table.add_column(column, justify="left" if left else "right", overflow="fold", no_wrap=whole)
+        least = len("success") if column == "metric" else None
+        table.add_column(column, justify="left" if left else "right", overflow="fold", no_wrap=whole, min_width=least)
     return table
 
 

@@ -49,6 +49,21 @@ def test_a_page_is_followed_in_its_order(journeys, tmp_path, capfd):
         list(journeys.blocks("<!-- later -->\n```sh\nfalse\n```\n"))
 
 
+def test_what_a_page_says_is_printed_is_printed(journeys, tmp_path, capfd):
+    page = (
+        "```sh\npython server.py &\npython echo.py\n```\n\n<!-- figures vary -->\n```text\n"
+        "name> you\n> you\n8 s  hello you\n...\ndone\n```\n\n`server.py`:\n"
+    )
+    (tmp_path / "server.py").write_text("import time\nprint('up')\ntime.sleep(600)\n")
+    (tmp_path / "echo.py").write_text("print('name>', 'you')\nprint('7.5 s hello', input('> '), '\\na\\nb\\ndone')\n")
+    environment = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}"}
+    journeys.follow(page, tmp_path, environment)
+    assert "$ python server.py &\nup" in capfd.readouterr().out
+    for wrong in (page.replace("<!-- figures vary -->\n", ""), page.replace("hello", "hallo")):
+        with pytest.raises(SystemExit, match="the page says"):
+            journeys.follow(wrong, tmp_path, environment)
+
+
 def test_a_block_that_a_test_runs_names_a_test_of_its_page(journeys):
     for page in journeys.pages(ROOT):
         for block in journeys.blocks(page.read_text(encoding="utf-8")):
