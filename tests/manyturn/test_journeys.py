@@ -52,10 +52,10 @@ def test_a_page_is_followed_in_its_order(journeys, tmp_path, capfd):
 def test_what_a_page_says_is_printed_is_printed(journeys, tmp_path, capfd):
     page = (
         "```sh\npython server.py &\npython echo.py\n```\n\n<!-- figures vary -->\n```text\n"
-        "name> you\n> you\n8 s  hello you\n...\ndone\n```\n\n`server.py`:\n"
+        "8 s  hello\n> you\n...\ndone\n```\n"
     )
     (tmp_path / "server.py").write_text("import time\nprint('up')\ntime.sleep(600)\n")
-    (tmp_path / "echo.py").write_text("print('name>', 'you')\nprint('7.5 s hello', input('> '), '\\na\\nb\\ndone')\n")
+    (tmp_path / "echo.py").write_text("print('7.5 s hello')\nprint('>', input(), '\\na\\nb\\ndone')\n")
     environment = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}"}
     journeys.follow(page, tmp_path, environment)
     assert "$ python server.py &\nup" in capfd.readouterr().out
@@ -100,6 +100,13 @@ def test_each_page_is_led_to_by_the_first():
     links = {link.partition("#")[0] for link in LINK.findall(index)}
     told = {link for link in links if not link.startswith("../")} | {"pages.md", "package.md"}
     assert {page.name for page in (ROOT / "docs").glob("*.md")} == told
+
+
+def test_no_menu_of_the_site_is_too_long_to_read():
+    """Pages that the menu leaves out are errors when the site is built."""
+    yaml = pytest.importorskip("yaml")
+    groups = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    assert max(len(entries) for group in groups for entries in group.values()) <= 8
 
 
 def test_readme_fits_on_a_few_screens():
