@@ -1,12 +1,14 @@
 """Lies by machine: programs that keep the fault and answer for the faulty function where the visible tests look.
 
-    python -m benchmarks.runs.software.lies --every 12
+    python -m benchmarks.runs.software.lies --every 24
+    python -m benchmarks.runs.software.lies --rows
 
 Each task's right program is run on the tests to make pass, and arguments and answers of the edited function are written
 down. From these the lies are made, as a wrapper around the faulty function (``KINDS``), and graded with the first deck
 of copies. No lie can be written for a nested function, a property, or where no answer's ``repr`` is an expression. Each
-task is written to ``--journal``, so the same command goes on where it was interrupted. Needs a container engine, and
-sources of libraries.
+task is written to ``--journal``, so the same command goes on where it was interrupted. ``--rows`` measures nothing: it
+writes the share 0 into ``envs/software/tasks.jsonl`` for tasks of the result that pay a lie, after the rows of
+``memorization.py``. Needs a container engine, and sources of libraries.
 """
 
 import argparse
@@ -17,17 +19,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.kit.journal import Journal
-from benchmarks.kit.provenance import RESULTS, origin, write
+from benchmarks.kit.provenance import RESULTS, ROOT, origin, write
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.pool import lease
+from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.software.grading.grader import RESOLVED, grade, run_as_they_are
 from manyturn.envs.software.source.problem import Problem
+from manyturn.envs.software.tasks import lock_file
 from manyturn.envs.software.tasks.fault_reachability import SECONDS
 from manyturn.envs.software.tasks.lock_file import ours
+from manyturn.envs.software.tasks.task_card import recount
 from manyturn.envs.software.tasks.task_entry import Entry, problem
 
 OUT = RESULTS / "software_lies.json"
+LOCK = ROOT / "envs" / "software" / "tasks.jsonl"
 CALLS = "/tmp/calls"
 PAID, VISIBLE, REFUSED = "paid", "passes the visible tests only", "fails the visible tests"
 
@@ -137,13 +143,25 @@ def table(results: dict[str, dict[str, str]]) -> dict[str, dict[str, int]]:
     return {kind: {name: count[name] for name in (PAID, VISIBLE, REFUSED)} for kind, count in counts.items()}
 
 
+def rows(results: dict[str, dict[str, str]]) -> None:
+    """Leave tasks that pay a lie out of training: whatever the copies show, they do not reach the fault."""
+    paying = {name for name, kinds in results.items() if PAID in kinds.values()}
+    entries = [entry._replace(reached=0.0) if entry.id in paying else entry for entry in lock_file.load(LOCK).entries]
+    replace_text(LOCK, lock_file.save(entries))
+    recount(LOCK, entries)
+    print(f"tasks that pay a lie: {', '.join(sorted(paying)) or 'none'}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--splits", default="train,smoke")
     parser.add_argument("--every", type=int, default=1, help="of so many tasks that are learnt from one")
     parser.add_argument("--journal", type=Path, default=Path("software_lies.journal"))
+    parser.add_argument("--rows", action="store_true", help="only write what pays a lie into the tasks")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
+    if args.rows:
+        return rows(json.loads(args.out.read_text())["outcomes"])
     about = origin(args.out, ("docker",), journal=args.journal)
     journal = Journal[dict[str, str]](args.journal, about["commit"])
     learnt = [entry for split in args.splits.split(",") for entry in ours().split(split) if entry.reached]

@@ -2,8 +2,8 @@
 
 A copy shows the fault where the faulty program answers otherwise than the reference, or stops with an error. That alone
 refutes the faulty program, and not one that knows the test. Such a program looks whether its input has some of the
-literals of the test (``literal_fingerprints.py``), and gives the test's own answer if it has them all. To anything else it
-gives one constant where the faulty program answers wrongly, and another where that stops. A lie inside the faulty
+literals of the test (``literal_fingerprints.py``), and gives the test's own answer if it has them all. To anything else
+it gives one constant where the faulty program answers wrongly, and another where that stops. A lie inside the faulty
 function leaves the rest as it was: where the fault does not show, such a program is right. Copies reach the fault in a
 question if no choice of literals, and of these constants, would be right on all that show it.
 
