@@ -80,13 +80,17 @@ def figures(folder: Path) -> dict[str, Any]:
     summary = json.loads((folder / "summary.json").read_text())
     steps = [line for line in read_metrics(folder) if line["phase"] == "train"]
     ages = {name: [line[name] for line in steps] for name in ("staleness", "staleness_max") if name in steps[0]}
-    ends = {name: summary[name]["success"] for name in ("before", "after")}
+    ends = {name: summary[name]["success"] for name in ("before", "before_greedy", "after", "after_greedy")}
     return {**ends, "training": [round(line["success"], 4) for line in steps], **ages}
 
 
-def judged(plan: OrderPlan, lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """Difference of the arms over seeds, and the verdict."""
-    of = {arm: {str(line["seed"]): [line["after"]] for line in lines if line["arm"] == arm} for arm in ARMS}
+def judged(plan: OrderPlan, lines: list[dict[str, Any]], measure: str = "after") -> dict[str, Any]:
+    """Difference of the arms over seeds, and the verdict.
+
+    Args:
+        measure: after is sampled success after training, after_greedy greedy success.
+    """
+    of = {arm: {str(line["seed"]): [line[measure]] for line in lines if line["arm"] == arm} for arm in ARMS}
     gap = paired_difference(of["asynchronous"], of["synchronous"])
     shown = "worse" if gap.high < 0 else "not worse" if gap.low > -plan.margin else "nothing is shown"
     means = {arm: round(sum(value for [value] in of[arm].values()) / len(of[arm]), 4) for arm in ARMS}
@@ -112,7 +116,7 @@ def main() -> None:
     root = chosen.folder.resolve() / about["commit"] / chosen.run
     seeds = range(plan.first_seed, plan.first_seed + plan.seeds)
     lines = [run(root, plan, arm, seed, toy=chosen.toy) for seed in seeds for arm in ARMS]
-    result = judged(plan, lines)
+    result = {**judged(plan, lines), "greedy": judged(plan, lines, "after_greedy")}
     print(result)
     write(out, about, {"plan": plan._asdict(), "result": result, "runs": lines})
 

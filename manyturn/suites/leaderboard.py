@@ -91,8 +91,21 @@ def _success_of_all(suite: Suite, results: Results) -> str:
         need = NEEDS.get(one.need, "")
         rows.append((one.name, f"`{one.panel.env}`{args}{split}", str(len(one.panel)), need, *cells))
     about = "A cell is the success with its 95 % interval, and the turns of an episode; – was not played."
-    parts = [_table(head, rows), *([about] if results else []), *_letters(results)]
+    parts = [_table(head, rows), *([about] if results else []), *_draws(results), *_letters(results)]
     return "\n\n".join(parts)
+
+
+def _draws(results: Results) -> list[str]:
+    """How models drew their replies: of one that also plays well greedily, both are to be seen."""
+    heats = {name: values["sampling"].get("temperature") for name, values in results.items() if values["sampling"]}
+    draws = [f"{name} {_draw(heat)}" for name, heat in heats.items()]
+    return [f"Replies are sampled or greedy: {', '.join(draws)}."] if draws else []
+
+
+def _draw(heat: float | None) -> str:
+    if heat is None:
+        return "as its server draws"
+    return f"sampled at temperature {heat:g}" if heat else "greedy"
 
 
 def _letters(results: Results) -> list[str]:

@@ -12,7 +12,8 @@ _MOST = 0.5  # share of replies from which their fault is the cause
 _FALLS = 0.9  # of the loss half-way: below, the warm-up was still learning
 _STANDS = 4  # measurements without progress that are a plateau
 _ROSE = 1.2  # times the loss of the first update
-_BY_HEART = 0.1  # nats a token
+_BY_HEART = 0.1  # nats a token, where the loss stands
+_NOTHING_LEFT = 1e-3  # nats a token: what still falls there is no more learning
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ def plateau(run: Run, history: Sequence[Measurement], played: Sequence[Episode],
         return None
     recent, earlier = history[-_STANDS:], history[1:-_STANDS]
     best, before = (max((m.metrics.get("success") or 0.0 for m in part), default=0.0) for part in (recent, earlier))
-    if best > before or history[-1].loss < _FALLS * history[-_STANDS].loss:
+    last, first = history[-1].loss, recent[0].loss
+    if best > before or (last < _FALLS * first and last > _NOTHING_LEFT):
         return None
     return (
         f"the warm-up stands at success {best:.2f} since update {recent[0].update}: "
@@ -68,7 +70,7 @@ def _cause(run: Run, history: Sequence[Measurement], played: Sequence[Episode], 
     config, last, middle = run.config.warmup, history[-1], history[len(history) // 2]
     if last.loss > _ROSE * history[0].loss:
         return f"the loss was {history[0].loss:.2g} when it began and rose: lower warmup.lr = {config.lr:g}"
-    falls = middle is last or last.loss < _FALLS * middle.loss
+    falls = middle is last or (last.loss < _FALLS * middle.loss and last.loss > _NOTHING_LEFT)
     cut, invalid = (last.metrics.get(name) or 0.0 for name in ("cut", "invalid"))
     example = _reply(played, cut=cut >= _MOST)
     what = ""
