@@ -12,7 +12,7 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.env.text_space import TextSpace
 from manyturn.envs.contract.random_keys import generator
-from manyturn.envs.contract.registration.environments import OutsideLost
+from manyturn.envs.contract.registration.env_registry import OutsideLost
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.openenv.address import address_of
 from manyturn.envs.openenv.connection import Connection
@@ -45,6 +45,8 @@ class ServedEnv(gymnasium.Env[str, str]):
         splits: the server's; ``train`` alone, whose tasks are seeds, where it lists none.
         lacks: what the server does not offer, in words.
     """
+
+    waits_outside = True
 
     metadata: dict[str, Any] = {"render_modes": []}
     harmless = ("timeout", "sessions", "max_turns", "action_field", "observation_field", "success_above")

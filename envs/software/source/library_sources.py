@@ -16,7 +16,7 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.software.source.libraries import PYTEST_INI, Library, pytest_ini
 
 MEND = 'run "manyturn data software" once'
