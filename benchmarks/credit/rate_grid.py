@@ -6,9 +6,10 @@
 
 A cell is one world, method, rate and seed: six steps of 128 episodes from the warm-up that all cells of a world and a
 seed share. Methods differ in their advantage only, and in what it needs: forks in their shape of rollouts, ``turn_gae``
-and ``dual_gae`` in their critics. The critic of ``dual_gae`` learns from 256 more episodes beforehand. Methods that change
-rewards or the objective have rows of their own in some worlds: ``gra`` and ``epo`` with GRPO's advantage, ``spa`` with
-that of ``turn_gae``. Each is measured sampled and greedy on held-out tasks. ``rate_grid.toml`` says what is expected.
+and ``dual_gae`` in their critics. The critic of ``dual_gae`` learns from 256 more episodes beforehand. Methods that
+change rewards or the objective have rows of their own in some worlds: ``gra`` and ``epo`` with GRPO's advantage,
+``spa`` with that of ``turn_gae``. Each is measured sampled and greedy on held-out tasks. ``rate_grid.toml`` says what
+is expected.
 
 The rate of a method in a world is chosen on all seeds but one, by the mean success during training, the smaller of
 equal ones; that one seed is measured, and each takes its turn. So no seed chooses its own rate. A cell that ends 0.05
@@ -293,6 +294,8 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
     for panel, (world, rows) in zip(panels[0], result["worlds"].items(), strict=True):
         panel.axhline(0, color="silver", linewidth=1)
         for row, one in rows.items():
+            if one["audit"] is None:
+                continue
             gain = one["area_gain"]
             error = [[gain["mean"] - gain["ci_low"]], [gain["ci_high"] - gain["mean"]]]
             panel.errorbar(one["audit"], gain["mean"], yerr=error, fmt="o", color="#2563eb", elinewidth=1)
