@@ -1,4 +1,4 @@
-"""A benchmark's engine in a Java process: started with limits, called with a deadline, ended with this process.
+"""Engines of benchmarks in a Java process: started with limits, called with a deadline, ended with this process.
 
 The process listens on loopback and wants a token. It stands below a keeper (``process_reaper``), which ends it when
 this process ends, in whatever way. The package py4j speaks with it. A call is sent once: py4j's own client would send
@@ -22,7 +22,7 @@ from typing import IO, Any
 from manyturn.envs.contract.registration.environments import NeedsSetup, OutsideLost
 from manyturn.envs.hosting.handle import process_reaper
 
-HEAP_MB = 512  # without a bound a heap takes a quarter of the machine
+HEAP_MB = 512  # without a bound a heap grows to a quarter of the machine
 _START_SECONDS = 180.0  # 2 s, and more on a machine that is busy
 _LIMITS = (
     f"-Xmx{HEAP_MB}m",
@@ -36,11 +36,10 @@ _LIMITS = (
     "-XX:+UnlockExperimentalVMOptions",
     "-XX:hashCode=2",
 )
-_MOST_IDLE = 2  # of those with equal arguments
 _JAVA = "install a Java runtime of version 8 or newer, such as Debian's default-jre-headless, or set JAVA_HOME"
 
 
-_idle: dict[tuple[int, str, str, str, float], list["JavaProcess"]] = {}
+_processes: dict[tuple[int, str, float], "JavaProcess"] = {}
 _lock = threading.Lock()
 
 
@@ -52,12 +51,12 @@ class JavaError(RuntimeError):
     """The engine's own code raised."""
 
 
-class JavaProcess:
-    """One object in a Java process of its own.
+class JavaObject:
+    """An object in the Java process that all environments of this process share; they take turns in it.
 
     Args:
         package: the installed package that holds the jar; also the name of the extra.
-        jar: path of the jar in the package's folder.
+        jar: name of the jar in the package's folder.
         entry: full name of the object's class, which is made without arguments.
         seconds: that a call may take before the process is killed.
 
@@ -66,11 +65,33 @@ class JavaProcess:
         JavaLost: the process does not start.
     """
 
-    def __init__(self, package: str, jar: str, entry: str, seconds: float = 120.0):
+    def __init__(self, package: str, jar: str, entry: str, seconds: float):
+        self.process = _shared(package, jar, seconds)
+        self._object = self.process.make(entry)
+
+    @property
+    def alive(self) -> bool:
+        return self.process.alive
+
+    def call(self, method: str, *arguments: str | int | bool) -> Any:
+        """A method's answer. Raises JavaLost or JavaError."""
+        with self.process.turn(method):
+            return getattr(self._object, method)(*arguments)
+
+    def texts(self, method: str) -> list[str]:
+        """A method's answer, where it is a list of texts without line breaks."""
+        with self.process.turn(method):
+            text = self.process.joined(getattr(self._object, method)())
+        return text.split("\n") if text else []
+
+
+class JavaProcess:
+    """A Java process and the way into it. Arguments and errors as for ``JavaObject``."""
+
+    def __init__(self, package: str, jar: str, seconds: float):
         classes = f"{_server_jar(package)}{os.pathsep}{_folder(package) / jar}"
         java = [java_program(), *_LIMITS, "-classpath", classes, "py4j.GatewayServer"]
-        self.arguments = (package, jar, entry, seconds)
-        self._name, self._seconds = package, seconds
+        self._name, self._seconds, self._lock = package, seconds, threading.RLock()
         environ = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
         self._process = subprocess.Popen(
             [
@@ -85,10 +106,7 @@ class JavaProcess:
         )
         self._finalizer = weakref.finalize(self, _end, self._process, os.getpid())
         try:
-            port, token = self._address()
-            self._gateway = _gateway(port, token, seconds)
-            with self._deadline(f"make {entry}"):
-                self._object = getattr(self._gateway.jvm, entry)()
+            self._gateway = _gateway(*self._address(), seconds)
         except BaseException:
             self.close()
             raise
@@ -102,22 +120,36 @@ class JavaProcess:
         """The keeper's process id; Java is its child."""
         return self._process.pid
 
-    def call(self, method: str, *arguments: str | int | bool) -> Any:
-        """A method's answer. Raises JavaLost or JavaError."""
-        with self._deadline(method):
-            return getattr(self._object, method)(*arguments)
+    def make(self, entry: str) -> Any:
+        """A new object of a class."""
+        with self.turn(f"make {entry}"):
+            return getattr(self._gateway.jvm, entry)()
 
-    def texts(self, method: str) -> list[str]:
-        """A method's answer, where it is a list of texts without line breaks."""
-        with self._deadline(method):
-            answer = getattr(self._object, method)()
-            text = self._gateway.jvm.java.lang.String.join("\n", answer)
-            self._gateway.detach(answer)
-        return text.split("\n") if text else []
+    def joined(self, texts: Any) -> str:
+        """A list in Java as one text with line breaks."""
+        return self._gateway.jvm.java.lang.String.join("\n", texts)
 
     def close(self) -> None:
         """End the process."""
         self._finalizer()
+
+    @contextlib.contextmanager
+    def turn(self, what: str) -> Iterator[None]:
+        """A time when no other thread calls. Kills the process if it gives no answer, or raised."""
+        from py4j.protocol import Py4JError, Py4JNetworkError
+
+        with self._lock:
+            if not self.alive:
+                raise JavaLost(f"the Java process of {self._name} ended before {what}")
+            try:
+                yield
+            except Py4JNetworkError as error:
+                hung = isinstance(error.cause, TimeoutError)
+                why = f"gave no answer to {what} within {self._seconds:g} s" if hung else f"ended in {what}"
+                self.close()
+                raise JavaLost(f"the Java process of {self._name} {why}") from None
+            except Py4JError as error:
+                raise JavaError(f"{self._name} raised in {what}: {str(error)[:500]}") from None
 
     def _address(self) -> tuple[int, str]:
         """The port and the token that the process prints first."""
@@ -127,46 +159,21 @@ class JavaProcess:
         # What the engine prints later goes nowhere: Java ignores that its output cannot be written.
         stream.close()
         if len(lines) != 2 or not lines[0].isdecimal():
-            raise JavaLost(
-                f"Java did not start for {self._name}: {' '.join(lines)[:300] or 'it said nothing'}: {_JAVA}"
-            )
+            why = " ".join(lines)[:300] or "it said nothing"
+            raise JavaLost(f"Java did not start for {self._name}: {why}: {_JAVA}")
         return int(lines[0]), lines[1]
 
-    @contextlib.contextmanager
-    def _deadline(self, what: str) -> Iterator[None]:
-        from py4j.protocol import Py4JError, Py4JNetworkError
 
-        try:
-            yield
-        except Py4JNetworkError as error:
-            hung = isinstance(error.cause, TimeoutError)
-            why = f"gave no answer to {what} within {self._seconds:g} s" if hung else f"ended in {what}"
-            self.close()
-            raise JavaLost(f"the Java process of {self._name} {why}") from None
-        except Py4JError as error:
-            self.close()  # nothing is known about what it left behind
-            raise JavaError(f"{self._name} raised in {what}: {str(error)[:500]}") from None
-
-
-def borrow(package: str, jar: str, entry: str, seconds: float) -> JavaProcess:
-    """A process that an earlier episode has left, or a new one. Arguments and errors as for ``JavaProcess``."""
+def _shared(package: str, jar: str, seconds: float) -> JavaProcess:
+    """This process's Java process, started when first asked for, and again if it has ended."""
+    key = (os.getpid(), package, seconds)
     with _lock:
-        shelf = _idle.setdefault((os.getpid(), package, jar, entry, seconds), [])
-        while shelf:
-            if (process := shelf.pop()).alive:
-                return process
-            process.close()
-    return JavaProcess(package, jar, entry, seconds)
-
-
-def give_back(process: JavaProcess) -> None:
-    """Let another environment of this process have it, or end it if enough are waiting."""
-    with _lock:
-        shelf = _idle.setdefault((os.getpid(), *process.arguments), [])
-        if process.alive and len(shelf) < _MOST_IDLE:
-            shelf.append(process)
-            return
-    process.close()
+        process = _processes.get(key)
+        if process is None or not process.alive:
+            if process is not None:
+                process.close()
+            process = _processes[key] = JavaProcess(package, jar, seconds)
+        return process
 
 
 def java_program() -> str:
@@ -201,8 +208,12 @@ def _gateway(port: int, token: str, seconds: float) -> Any:
     from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway
     from py4j.protocol import Py4JNetworkError
 
+    parent = os.getpid()
+
     class Client(GatewayClient):
         def send_command(self, command: str, retry: bool = True, binary: bool = False) -> Any:
+            if os.getpid() != parent:  # it would write into the connections of the process that this one is forked from
+                raise Py4JNetworkError("this process has no connection")
             connection = self._get_connection()
             try:
                 answer = connection.send_command(command)
@@ -216,8 +227,7 @@ def _gateway(port: int, token: str, seconds: float) -> Any:
         def _create_gateway_client(self) -> GatewayClient:
             return Client(gateway_parameters=parameters)
 
-    # Objects are let go of one by one, in ``texts``, and all of them with the process.
-    parameters = GatewayParameters(port=port, auth_token=token, read_timeout=seconds, enable_memory_management=False)
+    parameters = GatewayParameters(port=port, auth_token=token, read_timeout=seconds)
     return Gateway(gateway_parameters=parameters)
 
 

@@ -1,4 +1,4 @@
-"""ScienceWorld as an environment: the authors' simulator, one Java process for each environment."""
+"""ScienceWorld as an environment of text."""
 
 from collections.abc import Hashable, Mapping, Sequence
 
@@ -76,7 +76,7 @@ class ScienceWorld(TextEnv):
     )
     max_turns = 200
     harmless = (*TextEnv.harmless, "tasks", "simplification", "rewards", "commands", "limits", "seconds")
-    side_by_side = 4  # Java processes of up to 600 MB
+    side_by_side = 16  # worlds in the memory of one Java process
 
     def __init__(
         self,
@@ -120,9 +120,10 @@ class ScienceWorld(TextEnv):
         return self._simulator.begin(params["task"], params["variation"], params["simplification"])
 
     def respond(self, action: str) -> Turn:
-        if len(action) > LONGEST_ACTION or not (action.isprintable() or action.strip() == ""):
+        action = action.strip(" \n")
+        if len(action) > LONGEST_ACTION or not action.isascii() or not action.isprintable():
             return self.invalid(_UNKNOWN)  # as the simulator says of whatever it cannot read
-        text = self._simulator.step(" ".join(action.split()))
+        text = self._simulator.step(action)
         status = self._simulator.status()
         parts = self._parts(status.score)
         self._score = status.score
@@ -168,7 +169,7 @@ class ScienceWorld(TextEnv):
         return following
 
     def close(self) -> None:
-        """Leave the Java process to the next environment."""
+        """Forget the episode; the Java process goes on for other environments."""
         self._simulator.close()
 
 
@@ -192,9 +193,9 @@ def _names(tasks: Sequence[str] | str | None, limits: str) -> tuple[str, ...]:
 def _check_simplification(simplification: str, names: Sequence[str]) -> None:
     """Raise ValueError for a simplification that there is not, or that makes a task impossible."""
     chosen = simplification.split(",") if simplification else []
-    for one in chosen:
-        if one not in ("easy", *SIMPLIFICATIONS):
-            raise ValueError(f"no simplification {one!r}: choose easy, or some of {', '.join(SIMPLIFICATIONS)}")
+    for part in chosen:
+        if part not in ("easy", *SIMPLIFICATIONS):
+            raise ValueError(f"no simplification {part!r}: choose easy, or some of {', '.join(SIMPLIFICATIONS)}")
     electrical = [name for name in names if KINDS[name].electrical]
     if "noElectricalAction" in chosen and electrical:
         raise ValueError(f"noElectricalAction makes {electrical[0]} impossible: leave it out, or name other tasks")

@@ -1,4 +1,4 @@
-"""ScienceWorld's simulator: one episode at a time in a Java process that is kept from episode to episode.
+"""ScienceWorld's simulator: one episode at a time, in a Java process that is kept from episode to episode.
 
 Source: ``ScienceWorldEnv`` of the package scienceworld 1.2.3. Its ``step`` also lists all valid actions, which takes
 most of its time; here a list is made only when it is asked for.
@@ -8,14 +8,14 @@ import contextlib
 import json
 import re
 from importlib.metadata import PackageNotFoundError, version
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from manyturn.envs.benchmarks.java_process import JavaLost, JavaProcess, borrow, give_back
+from manyturn.envs.benchmarks.java_process import JavaLost, JavaObject
+from manyturn.envs.benchmarks.scienceworld.variations import PACKAGE, VERSION
 from manyturn.envs.contract.atomic_files import cache_of, replace_text
 from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.environments import NeedsSetup
 
-PACKAGE, VERSION = "scienceworld", "1.2.3"
 _ENTRY = "scienceworld.runtime.pythonapi.PythonInterface"
 _CHOICE = re.compile(r"^(\d+):\t", re.MULTILINE)
 AMBIGUOUS = "Ambiguous request:"
@@ -41,7 +41,7 @@ class Subgoals(NamedTuple):
 
 
 class Simulator:
-    """A Java process on loan, from the first episode to ``close``. Every method raises JavaLost or JavaError.
+    """The simulator's object in Java. Every method raises JavaLost or JavaError.
 
     Args:
         seconds: that a call may take.
@@ -60,7 +60,7 @@ class Simulator:
                 "pip install 'manyturn[scienceworld]'"
             )
         self._seconds = seconds
-        self._java: JavaProcess | None = None
+        self._java: JavaObject | None = None
 
     def begin(self, task: str, variation: int, simplification: str) -> str:
         """Load a variation; the task and the first look around."""
@@ -73,7 +73,7 @@ class Simulator:
 
     def _load(self, task: str, variation: int, simplification: str, gold: bool = False) -> None:
         if self._java is None or not self._java.alive:
-            self._java = borrow(PACKAGE, "scienceworld.jar", _ENTRY, self._seconds)
+            self._java = JavaObject(PACKAGE, "scienceworld.jar", _ENTRY, self._seconds)
         self._java.call("load", task, variation, simplification, gold)
         self._java.call("reset")
         self._loaded, self._played = (task, variation, simplification), list[str]()
@@ -128,12 +128,10 @@ class Simulator:
         return tuple(path)
 
     def close(self) -> None:
-        """Let the next environment have the process."""
-        java, self._java = self._java, None
-        if java is not None:
-            give_back(java)
+        """Forget the episode; the process goes on."""
+        self._java = None
 
-    def _call(self, method: str, *arguments: str) -> str:
+    def _call(self, method: str, *arguments: str) -> Any:
         if self._java is None:
             raise JavaLost("the simulator has no episode: reset the environment")
         return self._java.call(method, *arguments)

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from manyturn.envs.contract.tasks.task import LazyTasks, Task
 
+PACKAGE, VERSION = "scienceworld", "1.2.3"
+
 
 class Kind(NamedTuple):
     """A task of ScienceWorld.
@@ -107,5 +109,5 @@ class Variations(LazyTasks):
         return self._make(name, int(number)) if int(number) in self._ranges.get(name, ()) else None
 
     def _make(self, name: str, number: int) -> Task:
-        params = {"task": name, "variation": number, "simplification": self._simplification}
+        params = {"task": name, "variation": number, "simplification": self._simplification, "version": VERSION}
         return Task(f"{self._split}/{name}/{number}", self._split, params, tags=(name,))

@@ -18,8 +18,9 @@ from needs_files import data
 from needs_java import java_package
 
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
+from manyturn.agents.play.concurrent_episodes import Patience
 from manyturn.agents.play.scripted import Scripted
-from manyturn.envs.benchmarks.java_process import JavaLost, JavaProcess
+from manyturn.envs.benchmarks.java_process import JavaLost, JavaObject
 from manyturn.envs.benchmarks.scienceworld.env import ScienceWorld
 from manyturn.envs.benchmarks.scienceworld.simulator import sorted_lists
 from manyturn.envs.benchmarks.scienceworld.variations import KINDS, split_range
@@ -47,7 +48,7 @@ class Killed(ScienceWorld):
 
     def respond(self, action):
         if self.turn == 2 and Killed.tries[self.task.id] == 1 and self.task.params["variation"] % 2:
-            keeper = self._simulator._java.pid
+            keeper = self._simulator._java.process.pid
             [java] = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
             os.kill(int(java), signal.SIGKILL)
         return super().respond(action)
@@ -66,7 +67,7 @@ def env() -> Iterator[ScienceWorld]:
     env.close()
 
 
-def java_of(env: ScienceWorld) -> JavaProcess:
+def java_of(env: ScienceWorld) -> JavaObject:
     java = env._simulator._java
     assert java is not None
     return java
@@ -82,11 +83,11 @@ def turns_of(env: ScienceWorld, task: str, actions: list[str]) -> list[Any]:
 
 
 def load_ten_others(env: ScienceWorld) -> None:
-    java = java_of(env)
+    process = java_of(env).process
     for place in range(10):
         env.reset(seed=0, options={"task": env.tasks("train")[place].id})
         env.step("look around")
-    assert java_of(env) is java
+    assert java_of(env).process is process
 
 
 def test_a_recorded_episode_has_no_other_turn_here(capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,9 +143,9 @@ def test_ten_loads_in_one_java_process_change_no_turn_no_anchor_and_no_snapshot(
     turns_of(env, ANIMALS, path[:half])
     snapshot = env.snapshot()
     load_ten_others(env)
-    other = ScienceWorld(rewards="turns")
+    other = ScienceWorld(rewards="turns", seconds=119)  # for which another process is started
     other.reset(seed=0, options={"task": ANIMALS})
-    assert java_of(other) is not java_of(env)
+    assert java_of(other).process is not java_of(env).process
     for place in (env, other):
         place.restore(snapshot)
         assert (place.observation, place.anchor(), place.turn) == (before[half][0], before[half][1]["anchor"], half)
@@ -160,7 +161,7 @@ def test_a_java_process_that_is_killed_in_a_run_loses_and_changes_no_episode(tmp
         async def run() -> Any:
             async with open_seats(name, SHORT, limit=2) as seats:
                 panel = make_panel(seats.tasks("test"), name, "test", 6)
-                plan = EvaluationPlan(panel, repeats=1, seed=0, max_turns=50)
+                plan = EvaluationPlan(panel, repeats=1, seed=0, max_turns=50, patience=Patience(attempts=6))
                 return await evaluate(seats, Scripted(), plan, out=tmp_path / name.rpartition(":")[2].partition("/")[0])
 
         evaluation = asyncio.run(run())
@@ -171,7 +172,7 @@ def test_a_java_process_that_is_killed_in_a_run_loses_and_changes_no_episode(tmp
     turns, attempts, summary = played(NAME)
     killed_turns, killed_attempts, killed_summary = played(f"{file}:Killed")
     assert killed_turns == turns and len(turns) > 20
-    assert set(attempts) == {1} and sorted(set(killed_attempts)) == [1, 2]
+    assert set(attempts) == {1} and max(killed_attempts) > 1
     for name in ("success", "return", "errors"):
         assert killed_summary.get(name) == summary.get(name)
 
@@ -180,16 +181,31 @@ def test_a_java_process_that_hangs_is_killed_and_its_episode_is_an_error() -> No
     env = ScienceWorld(**SHORT, seconds=30)
     env.reset(seed=0)
     env.step("look around")
-    keeper = java_of(env).pid
+    keeper = java_of(env).process.pid
     [java] = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
-    env._simulator._java._gateway._gateway_client.deque[-1].socket.settimeout(2)  # it would wait for 30 s
+    java_of(env).process._gateway._gateway_client.deque[-1].socket.settimeout(2)  # it would wait for 30 s
     os.kill(int(java), signal.SIGSTOP)
     with pytest.raises(JavaLost):
         env.step("look around")
     assert not Path(f"/proc/{java}").exists()
     text, _ = env.reset(seed=0)
-    assert text.startswith("Your task is to") and java_of(env).pid != keeper
+    assert text.startswith("Your task is to") and java_of(env).process.pid != keeper
     env.close()
+
+
+def test_episodes_side_by_side_in_one_java_process_do_not_mix() -> None:
+    envs = [ScienceWorld(tasks=[name]) for name in ("find-animal", "power-component", "find-animal", "chemistry-mix")]
+    tasks = [env.tasks("train")[0].id for env in envs]
+    apart = []
+    for env, task in zip(envs, tasks, strict=True):
+        env.reset(seed=0, options={"task": task})
+        apart.append([(action := env.expert(), env.step(action)[0], env.anchor()) for _ in range(8)])
+    for env, task in zip(envs, tasks, strict=True):
+        env.reset(seed=0, options={"task": task})
+    assert len({id(java_of(env).process) for env in envs}) == 1
+    for turn in range(8):
+        for env, turns in zip(envs, apart, strict=True):
+            assert (env.expert(), env.step(turns[turn][0])[0], env.anchor()) == turns[turn]
 
 
 def test_a_wrong_focus_ends_the_episode_without_a_reward(env: ScienceWorld) -> None:
@@ -207,14 +223,15 @@ def test_an_ambiguous_request_offers_numbers_and_a_number_is_understood() -> Non
     assert info["understood"] and info["admissible"] == ["0", "1", "2", "3", "4", "5"]
     text, *_, info = env.step("0")
     assert text == "The door is already open." and len(info["admissible"]) > 100
-    for action in ("x" * 100_000, "open\x00door", "\ud800", "dance"):
+    for action in ("x" * 100_000, "open\x00door", "\ud800", "go\u00a0to\u00a0kitchen", "dance"):
         text, reward, terminated, _, info = env.step(action)
         assert not info["understood"] and reward == 0 and not terminated
     env.close()
 
 
+@pytest.mark.slow
 def test_the_contract_holds() -> None:
-    failed = [finding for finding in check(NAME, kwargs=SHORT) if finding.status == "failed"]
+    failed = [finding for finding in check(NAME, kwargs=SHORT, samples=2).findings if finding.status == "failed"]
     assert not failed, failed
 
 
