@@ -138,7 +138,7 @@ def test_the_contract_holds() -> None:
         ({"make": ["custom", "--third=evil.py"]}, "leave it out"),
         ({"make": ["custom", "--out", "/tmp/x"]}, "leave it out"),
         ({"make": ["custom", "-f"]}, "leave it out"),
-        ({"make": ["tw-coin"]}, "tw-coin_collector"),
+        ({"make": ["tw-coin_colector"]}, "tw-coin_collector"),
         ({"make": ["custom"], "difficulty": "coin"}, "leave out one"),
         ({"rewards": "dense"}, "plan"),
         ({"games": 0}, "from 1"),
