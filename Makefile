@@ -76,7 +76,7 @@ test-slow: $(PEERS)
 
 # The site, built strictly and used in a browser, and the pictures on its pages.
 test-site: $(VENV)/.docs
-	$(PYTEST) -m 'slow or not slow' tests/manyturn/test_site.py tests/benchmarks/runs/test_screenshots.py
+	$(PYTEST) -m 'slow or not slow' tests/manyturn/test_site.py tests/benchmarks/runs/test_docs_screenshots.py
 
 test-all: test test-deep test-slow
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # in place of this folder: where there is no installed manyturn
 
-from benchmarks.gpu_kit.journal import Dependencies  # noqa: E402
+from benchmarks.gpu_kit.measurement_log import Dependencies  # noqa: E402
 
 DEPENDENCIES = Dependencies()  # before anything that rows depend on is read
 

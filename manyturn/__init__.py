@@ -7,7 +7,7 @@ import difflib
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from manyturn.envs.contract.registration.catalog import register_all
+from manyturn.envs.contract.registration.builtin_envs import register_all
 
 if TYPE_CHECKING:
     from manyturn import credit
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from manyturn.envs.contract.env.text_env import TextEnv
     from manyturn.envs.contract.env.text_space import TextSpace
     from manyturn.envs.contract.env.turn import Turn
-    from manyturn.envs.contract.registration.environments import make, register
+    from manyturn.envs.contract.registration.env_registry import make, register
     from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
     from manyturn.envs.tools import Toolset
 
@@ -38,8 +38,8 @@ _HOMES = {
     "credit_audit": "manyturn.audit.audit:credit_audit",
     "evaluate": "manyturn.api.evaluation:evaluate",
     "load_policy": "manyturn.api.loaded_policy:load_policy",
-    "make": "manyturn.envs.contract.registration.environments:make",
-    "register": "manyturn.envs.contract.registration.environments:register",
+    "make": "manyturn.envs.contract.registration.env_registry:make",
+    "register": "manyturn.envs.contract.registration.env_registry:register",
     "resume": "manyturn.api.training:resume",
     "scorecard": "manyturn.agents.scorecard.scorecard:scorecard",
     "split_of": "manyturn.envs.contract.tasks.task:split_of",
@@ -73,6 +73,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         near = difflib.get_close_matches(name, __all__, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(__all__)}"
+        if name in importlib.import_module("manyturn.credit").__all__:
+            hint = f"did you mean manyturn.credit.{name}?"
         raise AttributeError(f"module 'manyturn' has no attribute {name!r}; {hint}")
     module, _, member = _HOMES[name].partition(":")
     target = importlib.import_module(module)

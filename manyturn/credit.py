@@ -23,10 +23,10 @@ from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.options.registry import Memory, Registry
 from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, FloatT, IntK, TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
+from manyturn.trainers.credit.external_layout import by_reply, learnt_mask, on_mask, runs_of
+from manyturn.trainers.credit.external_rollouts import Rollout, batch_of, credit_rollouts
 from manyturn.trainers.credit.pipeline import Credit, credit
-from manyturn.trainers.credit.rollouts import Rollout, batch_of, credit_rollouts
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, Advantage, Rewarded, StageConfig
-from manyturn.trainers.credit.token_layout import by_reply, learnt_mask, on_mask, runs_of
 
 __all__ = [
     "ADVANTAGES",

@@ -13,7 +13,7 @@ from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
 if TYPE_CHECKING:
-    from manyturn.agents.text.choices import Choices
+    from manyturn.agents.text.choice_decoding import Choices
 
 
 class EngineError(RuntimeError):

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from manyturn.agents.engine.engine import Engine, EngineError, EngineLost, Reply, Sampling
-from manyturn.agents.text.choices import Choices
-from manyturn.agents.text.template import ChatTemplate
+from manyturn.agents.text.chat_template import ChatTemplate
+from manyturn.agents.text.choice_decoding import Choices
 from manyturn.agents.tokens.episode_key import EpisodeKey
 
 _ROUNDING = 1e-4  # nats by which a log-probability may be above 0, or an entropy below

@@ -26,7 +26,7 @@ from manyturn.agents.engine.decoding.prefix_cache import Caches
 from manyturn.agents.engine.decoding.row import Row
 from manyturn.agents.engine.engine import BaseEngine, Capabilities, EngineError, EngineRefused, Reply, Sampling
 from manyturn.agents.engine.weight_source import Weights
-from manyturn.agents.text.choices import Choices
+from manyturn.agents.text.choice_decoding import Choices
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.random_keys import generator
 

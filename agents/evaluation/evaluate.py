@@ -23,9 +23,9 @@ from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.endpoint.options import without_secrets
 from manyturn.agents.play.episode import Episode, Policy
+from manyturn.agents.records.episode_log import Journal, OtherSettings
 from manyturn.agents.records.episode_rows import EPISODES, TURNS, Row
 from manyturn.agents.records.episode_rows import SCHEMA_VERSION as RECORDS_VERSION
-from manyturn.agents.records.journal import Journal, OtherSettings
 from manyturn.agents.records.tables import table_in, write_table
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.atomic_files import replace_text

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Self
 
 from manyturn.agents.evaluation.usage_meter import Meter
 from manyturn.agents.play.episode import Ending, Episode
+from manyturn.agents.records.episode_log import Journal
 from manyturn.agents.records.episode_rows import Row, episode_rows, turn_rows
-from manyturn.agents.records.journal import Journal
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.usage import Spent
 from manyturn.envs.contract.tasks.task import Task

@@ -29,7 +29,7 @@ from transformers import (
 from manyturn.agents.model.gguf_conversion import converted, gguf_in
 from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.model.model_internals import move, on_host, output_head, without_peft_warning
-from manyturn.agents.text.template import ChatTemplate
+from manyturn.agents.text.chat_template import ChatTemplate
 
 # Words, single digits and runs of signs, each with the space before it, and what is left of white space.
 _PIECES = r" ?\p{L}+| ?\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

@@ -8,13 +8,13 @@ from pydantic import Field, field_validator
 from manyturn.agents.engine.engine import Engine, EngineRefused, Reply, Sampling
 from manyturn.agents.engine.reply_check import Checked
 from manyturn.agents.play.episode import Act, ContextFull, Cut, Policy, TokensSpent
-from manyturn.agents.play.scripted import Mistake
-from manyturn.agents.text.choices import Allowed, Choices, NoChoice, ReplyChoices
+from manyturn.agents.play.scripted_policy import Mistake
+from manyturn.agents.text.chat_template import ChatTemplate
+from manyturn.agents.text.choice_decoding import Allowed, Choices, NoChoice, ReplyChoices
 from manyturn.agents.text.context import CONTEXTS, Memory
 from manyturn.agents.text.contexts.whole import WholeConfig
 from manyturn.agents.text.formats.free_text import FreeTextConfig
 from manyturn.agents.text.reply_format import FORMATS, ReplyFormat
-from manyturn.agents.text.template import ChatTemplate
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import ON_PURPOSE, Label, LastPrompt, Ledger
 from manyturn.agents.tokens.usage import Usage

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from manyturn.agents.play.agent import Agent, Demonstrator
 from manyturn.agents.play.episode import Act, Onlooker, Player
-from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.agents.tokens.usage import Usage

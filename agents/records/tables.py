@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from manyturn.envs.contract.atomic_files import replace_file
-from manyturn.envs.contract.secret_mask import masked_value
+from manyturn.envs.contract.credential_mask import masked_value
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.records.tables import table_in
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity, arg_differences, differences, listed
 from manyturn.envs.contract.tasks.panel import portable_name
-from manyturn.envs.contract.tasks.task_choice import TaskChoiceError
+from manyturn.envs.contract.tasks.task_filter import TaskChoiceError
 
 FILE, FAILED = "@", "failed:"
 

@@ -14,7 +14,7 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.agents.scorecard.contamination import overlap
 from manyturn.agents.scorecard.probes import Actor, Demonstration, Opening, Probe, probes
-from manyturn.envs.conformance.probe import LONGEST, Subject, by_random_policy
+from manyturn.envs.conformance.probe_episodes import LONGEST, Subject, by_random_policy
 from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.deadline import beat

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyturn.agents.scorecard.tool_arguments import filled, tool_name
+from manyturn.agents.scorecard.dummy_arguments import filled, tool_name
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.tools.calls import call_text
 

@@ -12,8 +12,8 @@ from manyturn.agents.scorecard.probe_play import played
 from manyturn.agents.scorecard.verdicts import Rates, Thresholds, rates
 from manyturn.envs.contract.registration.env_name import env_name
 from manyturn.envs.hosting.handle.env_handle import EnvError
-from manyturn.envs.hosting.handle.handshake import hello_of
-from manyturn.envs.hosting.local.one_shot import OneShot, OneShotLost
+from manyturn.envs.hosting.handle.env_spec_message import hello_of
+from manyturn.envs.hosting.local.subprocess_call import OneShot, OneShotLost
 
 
 @dataclass(frozen=True)

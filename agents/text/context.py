@@ -4,7 +4,7 @@ import abc
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
-from manyturn.agents.text.template import ChatTemplate
+from manyturn.agents.text.chat_template import ChatTemplate
 from manyturn.envs.contract.options.registry import Registry
 
 Exchange = tuple[str, str]  # an observation and the reply to it

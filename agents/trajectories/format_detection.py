@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from manyturn.agents.trajectories.formats import atif, chat, hub, inspect_logs, training_trace
-from manyturn.agents.trajectories.source import IMPORTED, read_lines
+from manyturn.agents.trajectories.formats import atif, chat, hub, inspect_logs, openenv_trace
+from manyturn.agents.trajectories.reader import IMPORTED, read_lines
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
 from manyturn.envs.contract.atomic_files import replace_file
-from manyturn.envs.contract.secret_mask import masked
+from manyturn.envs.contract.credential_mask import masked
 
 
 def read_any(path: Path) -> list[Trajectory]:
@@ -22,7 +22,7 @@ def read_any(path: Path) -> list[Trajectory]:
     if path.suffix == ".eval":
         raise TrajectoryError(f"{path} is packed: inspect log convert --to json {path} --output-dir FOLDER unpacks it")
     if path.suffix == ".jsonl":
-        return training_trace.read(path) if training_trace.is_trace(path) else chat.read_chat(path)
+        return openenv_trace.read(path) if openenv_trace.is_trace(path) else chat.read_chat(path)
     if path.suffix == ".json":
         return _of_document(path)
     raise TrajectoryError(

@@ -23,7 +23,7 @@ import numpy as np
 from transformers.utils import logging as transformers_logging
 
 from benchmarks.credit.settings import COMMON, WORLDS
-from benchmarks.kit.cell import Start, config_changes, finish, held_out, run_cell, stored_line
+from benchmarks.kit.comparison_run import Start, config_changes, finish, held_out, run_cell, stored_line
 from benchmarks.kit.provenance import RESULTS, origin, write
 from manyturn.agents.evaluation.statistics import paired_difference, sign_flip_p
 from manyturn.recipes import load_recipe

@@ -23,8 +23,8 @@ from benchmarks.kit.table import table
 from manyturn.audit.audit import credit_audit
 from manyturn.audit.methods import every_method, method_of, methods_with_options
 from manyturn.audit.result import CreditAudit, plain
-from manyturn.trainers.credit.audit.sample import AuditSample
 from manyturn.trainers.credit.audit.scores import score_methods
+from manyturn.trainers.credit.audit.turn_sample import AuditSample
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit_audit.scoring_sample import audited_tasks
 

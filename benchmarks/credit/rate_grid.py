@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import rankdata, t
 
-from benchmarks.credit.methods.lines import append, read_lines
+from benchmarks.credit.methods.result_store import append, read_lines
 from benchmarks.credit.settings import COMMON, EPISODES, WORLDS
-from benchmarks.kit.cell import Start, config_changes, finish, run_cell
+from benchmarks.kit.comparison_run import Start, config_changes, finish, run_cell
 from benchmarks.kit.provenance import RESULTS, commit, origin, write
 from benchmarks.kit.table import table
 from manyturn.recipes import load_recipe

@@ -19,7 +19,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.gpu_kit.journal import Dependencies, Figures, Journal, Row
+from benchmarks.gpu_kit.measurement_log import Dependencies, Figures, Journal, Row
 from benchmarks.kit.provenance import versions
 
 if TYPE_CHECKING:

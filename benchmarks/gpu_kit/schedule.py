@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.gpu_kit.cases import Session
-from benchmarks.gpu_kit.journal import Journal, Row
+from benchmarks.gpu_kit.measurement_log import Journal, Row
 from benchmarks.kit.provenance import ROOT
 
 

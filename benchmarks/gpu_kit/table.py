@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu_kit.journal import Journal, Row
+from benchmarks.gpu_kit.measurement_log import Journal, Row
 from benchmarks.gpu_kit.schedule import ITEMS
 from benchmarks.kit.provenance import RESULTS, ROOT, refuse
 

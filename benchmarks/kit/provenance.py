@@ -106,9 +106,9 @@ def origin(out: Path, packages: Sequence[str] = (), **folders: Path | None) -> d
 def _command(words: Sequence[str], folders: Mapping[str, Path | None]) -> str:
     """The command that makes a result again.
 
-    >>> words = [str(ROOT / "benchmarks/credit/reward_gate.py"), "/tmp/x", "--recipe", "desk-tiny", "--out", "y.json"]
+    >>> words = [str(ROOT / "benchmarks/credit/gra_ablation.py"), "/tmp/x", "--recipe", "desk-tiny", "--out", "y.json"]
     >>> _command(words, {"run_folder": Path("/tmp/x")})
-    'python -m benchmarks.credit.reward_gate RUN-FOLDER --recipe desk-tiny'
+    'python -m benchmarks.credit.gra_ablation RUN-FOLDER --recipe desk-tiny'
     """
     names = {str(path): name.upper().replace("_", "-") for name, path in folders.items() if path}
     script = Path(words[0]).resolve().relative_to(ROOT)

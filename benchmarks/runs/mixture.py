@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from benchmarks.kit.cell import finish, stored_line
+from benchmarks.kit.comparison_run import finish, stored_line
 from benchmarks.kit.provenance import RESULTS, origin
 from benchmarks.kit.table import table
 from manyturn.agents.evaluation.statistics import mean_interval

@@ -36,7 +36,7 @@ from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.summary import measured
 from manyturn.trainers.run.loop.held_out_metrics import held_out
 from manyturn.trainers.run.loop.loop import train
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 
 OUT = RESULTS / "maze-smollm2.json"
 PLAN = tomllib.loads(Path(__file__).resolve().with_suffix(".toml").read_text(encoding="utf-8"))

@@ -3,11 +3,11 @@
     python -m benchmarks.scale.hosts                     four hosts, 10,000 open episodes; a few minutes
     python -m benchmarks.scale.hosts --toy --out toy.json
 
-The trivial environment and policy of ``crowd.py``, in this process (``hosts`` 0) and at hosts on this machine, each of
-which keeps it in its own process. All episodes are open before the first of them takes a turn, and are played to their
-end and recorded. ``driver_us`` is CPU time of the driver's process for a turn, starting and recording included;
-``added_us`` is that less the local one's. ``driver_mb`` and ``hosts_mb`` are peaks, of all hosts together. A row is a
-driver in a fresh process with fresh hosts, the rows take turns, and a figure is the median over the repeats.
+The trivial environment and policy of ``concurrent_episodes.py``, in this process (``hosts`` 0) and at hosts on this
+machine, each of which keeps it in its own process. All episodes are open before the first of them takes a turn, and are
+played to their end and recorded. ``driver_us`` is CPU time of the driver's process for a turn, starting and recording
+included; ``added_us`` is that less the local one's. ``driver_mb`` and ``hosts_mb`` are peaks, of all hosts together. A
+row is a driver in a fresh process with fresh hosts, the rows take turns, and a figure is the median over the repeats.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from typing import Any
 from benchmarks.kit.memory import peak_mb
 from benchmarks.kit.process import measure_apart
 from benchmarks.kit.provenance import RESULTS, origin, write
-from benchmarks.scale.crowd import CORRIDOR, CROWD, Figures, SaysOneThing, side_by_side
+from benchmarks.scale.concurrent_episodes import CORRIDOR, CROWD, Figures, SaysOneThing, side_by_side
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.envs.hosting.remote.hosted_seats import HostedSeats, Hosts
 

@@ -45,7 +45,7 @@ from manyturn.agents.engine.vllm.options import VllmConfig
 from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.vocabulary_texts import texts_of
+from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.envs.hosting.local.seats import InlineSeats
 
 OUT = RESULTS / "rollout.json"

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.speed.serving_clients import Player, players
-from manyturn.envs.contract.registration.environments import make
+from manyturn.envs.contract.registration.env_registry import make
 
 OUT = RESULTS / "interop.json"
 ENVS = ("Desk", "Shop", "Household")

@@ -11,7 +11,7 @@ import manyturn as mt
 from manyturn.cli.app import app
 from manyturn.cli.pages import method_pages
 from manyturn.cli.pages.env_pages import page as environment_page
-from manyturn.envs.contract.registration.environments import env_ids
+from manyturn.envs.contract.registration.env_registry import env_ids
 from manyturn.recipes import file_of, names
 from manyturn.terminal import command_exit
 from manyturn.trainers.record.metrics import METRICS

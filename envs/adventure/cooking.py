@@ -18,7 +18,7 @@ from manyturn.envs.adventure.cooking_world import (
     Ingredient,
     Kitchen,
 )
-from manyturn.envs.adventure.exploration import explore, fetch, use
+from manyturn.envs.adventure.exploration_expert import explore, fetch, use
 from manyturn.envs.adventure.house import CARRIED, House
 from manyturn.envs.adventure.quest import Step
 from manyturn.envs.contract.tasks.task import Task

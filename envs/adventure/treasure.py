@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from manyturn.envs.adventure.adventure_env import AdventureEnv
-from manyturn.envs.adventure.exploration import explore, fetch, use
+from manyturn.envs.adventure.exploration_expert import explore, fetch, use
 from manyturn.envs.adventure.house import CARRIED, House
 from manyturn.envs.adventure.quest import Step, holds, milestones
 from manyturn.envs.adventure.treasure_tasks import (

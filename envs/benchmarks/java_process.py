@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from manyturn.envs.contract.registration.environments import NeedsSetup, OutsideLost
+from manyturn.envs.contract.registration.env_registry import NeedsSetup, OutsideLost
 from manyturn.envs.hosting.handle import process_reaper
 
 HEAP_MB = 512  # without a bound a heap grows to a quarter of the machine

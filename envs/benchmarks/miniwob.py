@@ -10,12 +10,12 @@ import numpy as np
 
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.contract.tasks.task import LazyTasks, Task
 from manyturn.envs.web.browser import BrowserError
 from manyturn.envs.web.chromium import require_browser
-from manyturn.envs.web.page_reader import INSTRUCTIONS, PageReader
 from manyturn.envs.web.tab import Tab
+from manyturn.envs.web.text_browser import INSTRUCTIONS, PageReader
 
 _NO_LIMIT_MS = 10**9
 _RESULT = "() => [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL]"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.classics.maze_variation import larger_maze, smaller_maze
+from manyturn.envs.classics.maze_mutation import larger_maze, smaller_maze
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.random_keys import digest, generator

@@ -13,7 +13,7 @@ from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.hosting.handle.engine_check import usable
+from manyturn.envs.hosting.handle.container_engine_check import usable
 from manyturn.envs.tools.calls import call_text
 from manyturn.envs.tools.tool import ToolError
 from manyturn.envs.tools.tool_prompt import with_tools

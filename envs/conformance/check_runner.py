@@ -6,22 +6,22 @@ from typing import Any, Literal
 
 import gymnasium
 
-from manyturn.envs.conformance import costs, runtime_checks, solvability_checks, task_checks
+from manyturn.envs.conformance import length_speed_checks, runtime_checks, solvability_checks, task_checks
 from manyturn.envs.conformance.gymnasium_check import gymnasium_checker
-from manyturn.envs.conformance.imitation import imitation
-from manyturn.envs.conformance.probe import Subject
+from manyturn.envs.conformance.imitability_check import imitation
+from manyturn.envs.conformance.probe_episodes import Subject
 from manyturn.envs.conformance.verdicts import Doubt, Fault, Implied, Result, Skip
 from manyturn.envs.contract.env.error_location import show_if_debugging
 from manyturn.envs.contract.env.turn import ContractError
 from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.options.plugins import extra_with
 from manyturn.envs.contract.registration.env_name import env_name
-from manyturn.envs.contract.registration.environments import UnknownArgument, UnknownEnv
+from manyturn.envs.contract.registration.env_registry import UnknownArgument, UnknownEnv
 from manyturn.envs.contract.registration.sibling_modules import NamesakeError
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.env_handle import what_and_where
-from manyturn.envs.hosting.handle.handshake import hello_of
-from manyturn.envs.hosting.local.one_shot import OneShot, OneShotLost
+from manyturn.envs.hosting.handle.env_spec_message import hello_of
+from manyturn.envs.hosting.local.subprocess_call import OneShot, OneShotLost
 
 CHECKS: Mapping[str, Callable[[Subject], Result]] = {
     "made": runtime_checks.made,
@@ -43,8 +43,8 @@ CHECKS: Mapping[str, Callable[[Subject], Result]] = {
     "imitation": imitation,
     "random": solvability_checks.random_policy,
     "leak": solvability_checks.leak,
-    "lengths": costs.lengths,
-    "speed": costs.speed,
+    "lengths": length_speed_checks.lengths,
+    "speed": length_speed_checks.speed,
 }
 _OF_TEXT_ENVS = ("snapshot", "leak")
 _OF_LISTS = ("tasks", "splits", *_OF_TEXT_ENVS)

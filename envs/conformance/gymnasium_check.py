@@ -11,9 +11,9 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 
-from manyturn.envs.conformance.probe import NONSENSE, Subject, text_env_of
+from manyturn.envs.conformance.probe_episodes import NONSENSE, Subject, text_env_of
 from manyturn.envs.conformance.verdicts import Fault, Implied, Result
-from manyturn.envs.contract.registration.environments import make
+from manyturn.envs.contract.registration.env_registry import make
 from manyturn.envs.hosting.handle.deadline import beat
 
 _NO_FAULTS = (

@@ -10,11 +10,18 @@ from typing import Any
 
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.conformance.causes import TURNS
 from manyturn.envs.conformance.difference import difference
-from manyturn.envs.conformance.probe import LONGEST, ODD_ACTIONS, ProbedEpisode, Subject, by_random_policy, text_env_of
+from manyturn.envs.conformance.probe_episodes import (
+    LONGEST,
+    ODD_ACTIONS,
+    ProbedEpisode,
+    Subject,
+    by_random_policy,
+    text_env_of,
+)
+from manyturn.envs.conformance.root_causes import TURNS
 from manyturn.envs.conformance.verdicts import Doubt, Fault, Implied, Result
-from manyturn.envs.contract.env.space_faults import refuse_excluded
+from manyturn.envs.contract.env.space_containment import refuse_excluded
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.text_space import TextSpace
 from manyturn.envs.contract.env.turn import OUTCOME, ContractError

@@ -2,8 +2,8 @@
 
 import re
 
-from manyturn.envs.conformance.causes import TURNS
-from manyturn.envs.conformance.probe import NONSENSE, ProbedEpisode, Subject
+from manyturn.envs.conformance.probe_episodes import NONSENSE, ProbedEpisode, Subject
+from manyturn.envs.conformance.root_causes import TURNS
 from manyturn.envs.conformance.verdicts import Doubt, Fault, Implied, Result, Skip
 from manyturn.envs.hosting.handle.env_handle import EnvError
 

@@ -2,10 +2,10 @@
 
 import json
 
-from manyturn.envs.conformance.probe import Subject
+from manyturn.envs.conformance.probe_episodes import Subject
 from manyturn.envs.conformance.verdicts import Fault, Result
+from manyturn.envs.contract.tasks.duplicate_tasks import id_fault, overlap_fault
 from manyturn.envs.contract.tasks.task import ListsTasks, Task
-from manyturn.envs.contract.tasks.task_faults import id_fault, overlap_fault
 
 
 def splits(subject: Subject) -> Result:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from manyturn.envs.contract.secret_mask import masked
+from manyturn.envs.contract.credential_mask import masked
 
 
 def sync(path: Path) -> None:

@@ -9,12 +9,12 @@ from manyturn.envs.contract.env.turn import OUTCOME, Turn
 from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.desk.admissible_calls import Commands
+from manyturn.envs.desk.base_tools import CLOSED
 from manyturn.envs.desk.customer import WAIT, Customer, Ticket, TicketOptions, done, facts_of, identity, nouns, ticket
 from manyturn.envs.desk.customer_generator import Database, DatabaseArguments
 from manyturn.envs.desk.database import Store
-from manyturn.envs.desk.desk_tools import CLOSED
 from manyturn.envs.desk.desks.packs import PACKS
-from manyturn.envs.desk.random_calls import Commands
 from manyturn.envs.desk.solution import solution_of
 from manyturn.envs.desk.task_shapes import LEVELS, ShapeLevel
 from manyturn.envs.desk.tasks import tasks

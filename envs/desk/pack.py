@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyturn.envs.contract.stable_random import Draws
+from manyturn.envs.desk.base_tools import DeskTools
 from manyturn.envs.desk.database import Store, Tables
-from manyturn.envs.desk.desk_tools import DeskTools
 from manyturn.envs.tools.calls import CallRequest
 
 Arguments = Mapping[str, Any]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from manyturn.containers.inside.archive import ArchivedPath
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.harbor.folder import Files
 
 _WITHOUT_EFFECT = frozenset({"CMD", "ENTRYPOINT", "EXPOSE", "LABEL", "MAINTAINER", "STOPSIGNAL"})

@@ -21,7 +21,7 @@ from manyturn.containers.sandbox import EngineUnavailable, SandboxLimits, Snapsh
 from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.harbor.attempt import Attempt
 from manyturn.envs.harbor.expert import solving
@@ -29,7 +29,7 @@ from manyturn.envs.harbor.folder import task_folders
 from manyturn.envs.harbor.image import Ground, ground, laid_over
 from manyturn.envs.harbor.tasks import Folder, Step, read_task
 from manyturn.envs.harbor.verifier import Verdict
-from manyturn.envs.hosting.handle.engine_check import usable
+from manyturn.envs.hosting.handle.container_engine_check import usable
 from manyturn.envs.software.source.file_tree import difference, patched
 from manyturn.envs.software.source.lru_cache import RecencyCache
 from manyturn.envs.software.source.text_sanitizer import bounded, harmless

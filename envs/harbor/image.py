@@ -18,7 +18,7 @@ from manyturn.containers.engine.user_lock import user_lock
 from manyturn.containers.inside.archive import FILE, FOLDER, LINK, ArchivedPath
 from manyturn.containers.sandbox import EngineUnavailable
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 
 TESTS, SOLUTION, LOGS = "/tmp/tests", "/tmp/solution", "/tmp/logs"
 _TAG, _PYTHON_LABEL = "manyturn-harbor", "manyturn.python"

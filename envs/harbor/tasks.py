@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.harbor.dockerfile import Laid, laid
 from manyturn.envs.harbor.folder import SETTINGS, Files, below, read_files, text_of
 from manyturn.envs.harbor.settings import StepSettings, TaskSettings, read_settings, thresholds

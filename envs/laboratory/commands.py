@@ -1,8 +1,8 @@
 """Commands that exist in a situation, and what they do and answer."""
 
 from manyturn.envs.adventure.object_names import indefinite, listing
-from manyturn.envs.laboratory.catalogue import ANIMALS, WATERED, category_of
-from manyturn.envs.laboratory.plan import CARRIED, DEVICES, FIXED, GONE, PARTS, SITUATIONS, Operation
+from manyturn.envs.laboratory.layout import CARRIED, DEVICES, FIXED, GONE, PARTS, SITUATIONS, Operation
+from manyturn.envs.laboratory.object_types import ANIMALS, WATERED, category_of
 from manyturn.envs.laboratory.substances import PRODUCTS, SUBSTANCES
 from manyturn.envs.laboratory.world import World
 

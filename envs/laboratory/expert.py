@@ -6,11 +6,11 @@ anything, so what was seen is still where it was seen or put.
 
 from collections.abc import Callable, Iterator
 
-from manyturn.envs.adventure.exploration import first_exit
+from manyturn.envs.adventure.exploration_expert import first_exit
+from manyturn.envs.laboratory.box_goals import Conductivity, Sorting, Thermometer
 from manyturn.envs.laboratory.commands import WAITS, accepts, put_command
 from manyturn.envs.laboratory.goals import Change, Find, Goal, Grow, Lifespan, Mix
-from manyturn.envs.laboratory.plan import CARRIED
-from manyturn.envs.laboratory.sorting import Conductivity, Sorting, Thermometer
+from manyturn.envs.laboratory.layout import CARRIED
 from manyturn.envs.laboratory.substances import suits
 from manyturn.envs.laboratory.world import World
 

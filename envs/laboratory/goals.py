@@ -3,8 +3,8 @@
 import abc
 
 from manyturn.envs.adventure.object_names import indefinite
-from manyturn.envs.laboratory.catalogue import ANIMALS, CROPS, LIVES, category_of
-from manyturn.envs.laboratory.plan import CARRIED, GONE, Plan
+from manyturn.envs.laboratory.layout import CARRIED, GONE, Plan
+from manyturn.envs.laboratory.object_types import ANIMALS, CROPS, LIVES, category_of
 from manyturn.envs.laboratory.substances import AIMS, PRODUCTS, SUBSTANCES, suits
 from manyturn.envs.laboratory.world import World
 

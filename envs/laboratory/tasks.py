@@ -11,7 +11,7 @@ from manyturn.envs.adventure.layout import is_unseen, sample
 from manyturn.envs.adventure.object_names import COLOURS, MATERIALS, SUPPORTS
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, params_of_split
-from manyturn.envs.laboratory.apparatus import APPARATUS, Stock
+from manyturn.envs.laboratory.task_objects import APPARATUS, Stock
 
 ROOMS = (
     *("archive", "boiler room", "canteen", "cellar", "classroom", "cloakroom", "cold room", "corridor", "courtyard"),

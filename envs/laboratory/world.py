@@ -3,8 +3,8 @@
 from typing import Any
 
 from manyturn.envs.adventure.object_names import indefinite, listing
-from manyturn.envs.laboratory.catalogue import LIVES, stage_of, with_article
-from manyturn.envs.laboratory.plan import CARRIED, FIXED, GONE, SITUATIONS, Plan
+from manyturn.envs.laboratory.layout import CARRIED, FIXED, GONE, SITUATIONS, Plan
+from manyturn.envs.laboratory.object_types import LIVES, stage_of, with_article
 from manyturn.envs.laboratory.substances import AMBIENT, HEATED, ROOM_DEGREES, after, form_of, state_of
 
 Link = tuple[int, int]

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
-from manyturn.envs.contract.registration.environments import OutsideLost
+from manyturn.envs.contract.registration.env_registry import OutsideLost
 from manyturn.envs.contract.websocket_redirects import SingleConnection
 from manyturn.envs.openenv.address import TOKEN, Address
 from manyturn.envs.openenv.faults import ActionRefused, BadAnswer, fault_of, short

@@ -12,7 +12,7 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.env.text_space import TextSpace
 from manyturn.envs.contract.random_keys import generator
-from manyturn.envs.contract.registration.environments import OutsideLost
+from manyturn.envs.contract.registration.env_registry import OutsideLost
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.openenv.address import address_of
 from manyturn.envs.openenv.connection import Connection

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from manyturn.envs.contract.registration.environments import OutsideLost
+from manyturn.envs.contract.registration.env_registry import OutsideLost
 
 # Codes of OpenEnv that say nothing about the environment; the kinds are those of our own server.
 _OF_PLACE = frozenset({"CAPACITY_REACHED", "SESSION_ERROR", "FACTORY_ERROR"})

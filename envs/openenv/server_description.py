@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from manyturn.envs.contract.registration.environments import NeedsSetup, OutsideLost
+from manyturn.envs.contract.registration.env_registry import NeedsSetup, OutsideLost
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 from manyturn.envs.openenv.address import TOKEN, Address
 from manyturn.envs.openenv.faults import BadAnswer, short

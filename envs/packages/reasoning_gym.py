@@ -15,7 +15,7 @@ from reasoning_gym.factory import DATASETS, create_dataset
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.options.options import unknown
-from manyturn.envs.contract.registration.environments import NeedsSetup, UnknownEnv
+from manyturn.envs.contract.registration.env_registry import NeedsSetup, UnknownEnv
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 from manyturn.envs.packages.reasoning_gym_datasets import VERSION, refusal
 

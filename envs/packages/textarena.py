@@ -17,7 +17,7 @@ from textarena.envs.registration import ENV_REGISTRY
 
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.registration.environments import NeedsSetup, UnknownEnv
+from manyturn.envs.contract.registration.env_registry import NeedsSetup, UnknownEnv
 from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, Task
 from manyturn.envs.packages.textarena_games import FIXED, VERSION, refusal
 

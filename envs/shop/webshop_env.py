@@ -6,7 +6,7 @@ from pathlib import Path
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.shop.catalogue.catalogue import Catalogue
 from manyturn.envs.shop.catalogue.goals import Goal
-from manyturn.envs.shop.visit_env import VisitEnv
+from manyturn.envs.shop.shop_env import VisitEnv
 from manyturn.envs.shop.webshop.goal_tasks import goal_of, tasks_of
 from manyturn.envs.shop.webshop.official_shop import load
 from manyturn.envs.shop.webshop.records import KINDS

@@ -15,11 +15,11 @@ from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.random_keys import digest, seed_of
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.hosting.handle.engine_check import usable
+from manyturn.envs.hosting.handle.container_engine_check import usable
 from manyturn.envs.software import reward_levels
-from manyturn.envs.software.grading.challenge import deck_of
+from manyturn.envs.software.grading.differential_testing import deck_of
 from manyturn.envs.software.grading.grader import (
     RESOLVED,
     TAMPERED,

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from manyturn.envs.contract.credential_mask import masked
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.regular_file import regular_file
-from manyturn.envs.contract.secret_mask import masked
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 

@@ -14,7 +14,7 @@ from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import OUTCOME, Turn, checked_turn
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.verifiers.env_thread import HostedEnv, HostedEpisode, hosted
-from manyturn.envs.verifiers.packages import installed_version, splits_of
+from manyturn.envs.verifiers.taskset_loader import installed_version, splits_of
 
 
 class TasksetEnv(TextEnv):

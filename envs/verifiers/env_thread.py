@@ -12,8 +12,8 @@ import verifiers.v1 as vf  # pyright: ignore[reportMissingImports]
 from verifiers.v1.configs.agent import agent_config_fields  # pyright: ignore[reportMissingImports]
 from verifiers.v1.trace import TraceTask  # pyright: ignore[reportMissingImports]
 
-from manyturn.envs.contract.registration.environments import UnknownEnv
-from manyturn.envs.verifiers.packages import environment, task_refusal
+from manyturn.envs.contract.registration.env_registry import UnknownEnv
+from manyturn.envs.verifiers.taskset_loader import environment, task_refusal
 from manyturn.envs.verifiers.text_agent import TextAgent, TextAgents
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from verifiers.v1.trace import AgentInfo, TraceTask  # pyright: ignore[reportMis
 from verifiers.v1.types import content_text  # pyright: ignore[reportMissingImports]
 from verifiers.v1.utils.decorators import invoke  # pyright: ignore[reportMissingImports]
 
-from manyturn.envs.verifiers.packages import task_refusal
+from manyturn.envs.verifiers.taskset_loader import task_refusal
 
 Ask = Callable[[str], Awaitable[str | None]]
 """Says a text to whoever acts; gives the reply, or None once there are no turns left."""

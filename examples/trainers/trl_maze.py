@@ -20,7 +20,7 @@ from trl import GRPOConfig
 
 import manyturn as mt
 import manyturn.credit as mc
-from manyturn.agents.text.template import ChatTemplate
+from manyturn.agents.text.chat_template import ChatTemplate
 from manyturn.integrations.trl import CreditGRPOTrainer
 
 MAZE = "manyturn/Maze-v0"

@@ -16,17 +16,17 @@ from rich.text import Text
 from manyturn.agents.evaluation.evaluate import Evaluation, EvaluationPlan, held_out_guard
 from manyturn.agents.evaluation.evaluate import evaluate as play_panel
 from manyturn.agents.evaluation.finished_episodes import Progress
+from manyturn.agents.evaluation.format_mismatch import reply_remarks
 from manyturn.agents.evaluation.remarks import invalid_reply
-from manyturn.agents.evaluation.reply_remarks import reply_remarks
 from manyturn.agents.evaluation.summary_table import print_summaries, print_summary
 from manyturn.agents.play.python_policy import PythonPolicy, code_of
 from manyturn.api.loaded_policy import LoadedPolicy
 from manyturn.api.named_policy import SECTIONS, Candidate, EvaluateConfig, find_policy, option_in, sections_of
-from manyturn.api.panel_file import TaskChoice, args_of, limit_remark, panel_of, read_panel
+from manyturn.api.task_panel_file import TaskChoice, args_of, limit_remark, panel_of, read_panel
 from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.registration.env_name import env_name
-from manyturn.envs.contract.registration.environments import is_only_by_hand
+from manyturn.envs.contract.registration.env_registry import is_only_by_hand
 from manyturn.envs.contract.tasks.env_identity import arg_differences, listed
 from manyturn.envs.contract.tasks.panel import Panel, portable_name
 from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seats, open_seats

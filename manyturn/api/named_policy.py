@@ -11,7 +11,7 @@ from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
-from manyturn.agents.evaluation.replay import Replay
+from manyturn.agents.evaluation.replay_policy import Replay
 from manyturn.agents.model.gguf_conversion import gguf_in
 from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.play.agent import Agent, AgentConfig
@@ -19,13 +19,13 @@ from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.agents.play.episode import Policy
 from manyturn.agents.play.python_policy import PythonPolicy
 from manyturn.agents.play.role_policy import Cast
-from manyturn.agents.play.scripted import SCRIPTS
+from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.environments import is_file, load_file
+from manyturn.envs.contract.registration.env_registry import is_file, load_file
 from manyturn.envs.contract.registration.sibling_modules import source_files
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import portable_name

@@ -186,7 +186,7 @@ def _played(
 ) -> Trained:
     from manyturn.report.report_file import write_report
     from manyturn.terminal.training_progress import TrainingReport
-    from manyturn.trainers.learn.ranks.group import started_ranks
+    from manyturn.trainers.learn.ranks.process_group import started_ranks
     from manyturn.trainers.record.curve_plot import draw_curve
     from manyturn.trainers.record.run_folder import read_config
     from manyturn.trainers.record.stop_signal import Stopped

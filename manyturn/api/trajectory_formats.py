@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from manyturn.agents.evaluation.paired_comparison import read_evaluation
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.records.tables import table_in
+from manyturn.agents.trajectories.folder_writer import write_folder
 from manyturn.agents.trajectories.format_detection import read_any, write_text_lines
-from manyturn.agents.trajectories.formats import atif, chat, hub, inspect_logs, preferences, training_trace
-from manyturn.agents.trajectories.import_folder import write_folder
-from manyturn.agents.trajectories.source import IMPORTED, about_evaluation, of_tables, read_lines
+from manyturn.agents.trajectories.formats import atif, chat, hub, inspect_logs, openenv_trace, preferences
+from manyturn.agents.trajectories.reader import IMPORTED, about_evaluation, of_tables, read_lines
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
 from manyturn.envs.contract.tasks.env_identity import KEY
 from manyturn.envs.hosting.local.seats import open_seats
@@ -48,7 +48,7 @@ FORMATS: Mapping[str, Format] = {
     "datasets": Format(hub.write, "trajectories"),
     "inspect": Format(inspect_logs.write, "samples"),
     "openenv": Format(
-        lambda out, items: write_text_lines(out, training_trace.lines_of(items)), "traces", training_trace.LOST
+        lambda out, items: write_text_lines(out, openenv_trace.lines_of(items)), "traces", openenv_trace.LOST
     ),
 }
 

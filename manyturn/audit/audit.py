@@ -18,11 +18,11 @@ from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import ConfigError, unknown
 from manyturn.envs.contract.registration.env_name import env_name
-from manyturn.trainers.credit.audit.sample import OWN
+from manyturn.trainers.credit.audit.turn_sample import OWN
 from manyturn.trainers.credit.config import CreditConfig
-from manyturn.trainers.credit_audit.audit_passes import Report, audited
+from manyturn.trainers.credit_audit.audit_loop import Report, audited
 from manyturn.trainers.credit_audit.config import AuditConfig
-from manyturn.trainers.credit_audit.journal import claim, claimed
+from manyturn.trainers.credit_audit.resume_log import claim, claimed
 from manyturn.trainers.credit_audit.scoring_sample import ANCHORS, OF_CRITIC
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Audit of another trainer's rollouts: all it takes is a function that plays on from the middle of one.
 
->>> from manyturn.trainers.credit.rollouts import Rollout
+>>> from manyturn.trainers.credit.external_rollouts import Rollout
 >>> ends = [(task, right) for task in "ab" for right in (0, 1)]
 >>> coin = [Rollout(group=task, rewards=[0, right], anchors=["start", right]) for task, right in ends]
 >>> def replay(rollout, turns, number):  # the first turn decides, the second one ends it
@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manyturn.trainers.credit.audit.anchor_scores import AnchorScore, anchor_scores
-from manyturn.trainers.credit.audit.correlation import Estimate
+from manyturn.trainers.credit.audit.anchor_quality import AnchorScore, anchor_scores
+from manyturn.trainers.credit.audit.correlation import ROUNDING, Estimate
 from manyturn.trainers.credit.audit.effects import END, effects_of_task, half_range
-from manyturn.trainers.credit.audit.sample import AuditedTask, AuditSample
 from manyturn.trainers.credit.audit.scores import MethodScore, Scorer, TruthScore, score_methods
+from manyturn.trainers.credit.audit.turn_sample import AuditedTask, AuditSample
 from manyturn.trainers.credit.config import CreditConfig
-from manyturn.trainers.credit.rollouts import Rollout, batch_of
+from manyturn.trainers.credit.external_rollouts import Rollout, batch_of, singletons
 
 
 class Continuation(NamedTuple):
@@ -42,11 +42,39 @@ class Continuation(NamedTuple):
     number: int
 
 
+ENOUGH = 0.8  # reliability of the truth, as the default of ``manyturn credit-audit``
+FAR = 3.0  # standard errors between what rollouts and continuations earn
 Replay = Callable[[int, int, int], float]
 """Takes the values of a ``Continuation``; plays on with the policy and returns the sum of rewards from there on, which
 those of repeated turns are no part of."""
 ReplayMany = Callable[[Sequence[Continuation]], Sequence[float]]
 """Takes all continuations of a group's states, so that an engine can draw them together; returns a sum for each."""
+
+
+class ReplayCheck(NamedTuple):
+    """Rewards that rollouts earned from a turn on, and those of the continuations from there.
+
+    A right replay earns the same on average: the policy that continues is the one that played.
+
+    Attributes:
+        played: mean over rollouts of the mean over their turns.
+        continued: the same of the continuations.
+        errors: their difference in standard errors over rollouts; infinite where all differ by the same amount.
+    """
+
+    played: float
+    continued: float
+    errors: float
+
+    def __str__(self) -> str:
+        text = f"from a turn on, rollouts earned {self.played:.3g} on average, and continuations {self.continued:.3g}"
+        if abs(self.errors) <= FAR:
+            return text
+        apart = "differ always" if math.isinf(self.errors) else f"are {abs(self.errors):.1f} standard errors apart"
+        return (
+            f"{text}: they {apart}. Does the replay repeat the turns with the text that the environment got, and "
+            "continue with the same policy and chat template?"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +83,7 @@ class RolloutAudit:
 
     Attributes:
         sample: the turns with the true effect of each, as ``sample.effects``.
+        replayed: how the continuations compare with the rollouts that they continue.
         skipped: method -> why it could not be scored.
         continuations: how many were played.
         unscorable: rollouts that were left out, since a reward of theirs is not known.
@@ -66,17 +95,23 @@ class RolloutAudit:
     skipped: Mapping[str, str]
     anchors: Sequence[AnchorScore]
     continuations: int
+    replayed: "ReplayCheck"
     unscorable: int = 0
 
     def __str__(self) -> str:
-        lines = [f"{'method':<24}{'correlation':>22}{'within episodes':>22}{'sign':>8}"]
+        lines = [f"{'method':<24}{'correlation':>22}{'in episodes':>22}{'sign':>8}"]
         for score in sorted(self.scores, key=lambda one: -one.correlation.mean):
             ends = "".join(f"{_shown(one):>22}" for one in (score.correlation, score.within))
             same = f"   the same credit as {score.same_as}" if score.same_as else ""
-            lines.append(f"{score.method:<24}{ends}{score.sign.mean:>8.2f}{same}")
-        lines.append(f"reliability of the truth {self.truth.reliability:.2f}, {self.continuations} continuations")
+            sign = "-" if math.isnan(score.sign.mean) else f"{score.sign.mean:.2f}"
+            lines.append(f"{score.method:<24}{ends}{sign:>8}{same}")
+        reliability = self.truth.reliability
+        more = f", below {ENOUGH}: give more continuations" if reliability < ENOUGH else ""
+        lines.append(f"reliability of the truth {reliability:.3f}{more}; {self.continuations} continuations")
+        lines.append(str(self.replayed))
         if self.unscorable:
-            lines.append(f"left out: {self.unscorable} rollouts with a reward that is not known")
+            rollouts = "rollout" if self.unscorable == 1 else "rollouts"
+            lines.append(f"left out: {self.unscorable} {rollouts} with a reward that is not known")
         return "\n".join([*lines, *(f"not scored: {name}: {why}" for name, why in self.skipped.items())])
 
 
@@ -110,7 +145,9 @@ def audit_rollouts(
     if (replay is None) == (replay_many is None):
         raise ValueError("give one of replay, for a continuation at a time, and replay_many, for those of a group")
     configs = dict(methods) if isinstance(methods, Mapping) else _configs(methods)
-    turns_E = np.bincount(batch_of(rollouts).episode_K).tolist()
+    batch = batch_of(rollouts)
+    turns_E = np.bincount(batch.episode_K).tolist()
+    refused = {name: problem for name, config in configs.items() if (problem := singletons(batch, config))}
     places: dict[object, list[int]] = {}
     for place, rollout in enumerate(rollouts):
         if not math.isnan(rollout.episode_return()):
@@ -121,18 +158,42 @@ def audit_rollouts(
     play = replay_many or _one_by_one(replay)
     played = {group: _continued(turns_E, members, play, continuations) for group, members in places.items()}
     reach = half_range(one for returns, _ in played.values() for one in returns)
-    tasks = []
+    tasks, earned = [], list[tuple[float, float]]()
     for group, (returns, starts) in played.items():
         members = [rollouts[place] for place in places[group]]
         before_K = np.array([start for line in starts for start in line])
         after_K = np.array([start for line in starts for start in (*line[1:], END)])
         reward_K = batch_of(members).reward_K
         tasks.append(AuditedTask(members, effects_of_task(returns, before_K, after_K, reward_K, reach), before_K))
+        rewards_E = np.split(reward_K, np.cumsum([len(line) for line in starts])[:-1])
+        earned += [_from_turns_on(rewards, returns, line) for rewards, line in zip(rewards_E, starts, strict=True)]
     sample = AuditSample.of(tasks)
-    scores, skipped, _ = score_methods(sample, configs)
-    number = sum(len(returns) * continuations for returns, _ in played.values())
-    left_out = len(rollouts) - sum(map(len, places.values()))
-    return RolloutAudit(sample, Scorer(sample).truth(), scores, skipped, anchor_scores(sample), number, left_out)
+    scores, skipped, _ = score_methods(sample, {name: one for name, one in configs.items() if name not in refused})
+    return RolloutAudit(
+        sample,
+        Scorer(sample).truth(),
+        scores,
+        {**refused, **skipped},
+        anchor_scores(sample),
+        continuations=sum(len(returns) * continuations for returns, _ in played.values()),
+        replayed=_replay_check(np.array(earned)),
+        unscorable=len(rollouts) - sum(map(len, places.values())),
+    )
+
+
+def _from_turns_on(reward_K: np.ndarray, returns: Sequence[np.ndarray], starts: Sequence[int]) -> tuple[float, float]:
+    """Means over a rollout's turns: of what it earned from there on, and of what continuations did."""
+    return float(reward_K[::-1].cumsum().mean()), float(np.mean([returns[start].mean() for start in starts]))
+
+
+def _replay_check(earned_E2: np.ndarray) -> ReplayCheck:
+    played, continued = earned_E2.mean(0).tolist()
+    gap_E = earned_E2[:, 0] - earned_E2[:, 1]
+    error = float(gap_E.std(ddof=1) / np.sqrt(len(gap_E))) if len(gap_E) > 1 else math.inf
+    gap = float(gap_E.mean())
+    if abs(gap) <= ROUNDING * max(abs(played), abs(continued)):
+        return ReplayCheck(played, continued, 0.0)
+    return ReplayCheck(played, continued, gap / error if error else math.copysign(math.inf, gap))
 
 
 def _refuse_other_starts(rollouts: Sequence[Rollout], places: Mapping[object, Sequence[int]]) -> None:
@@ -197,4 +258,6 @@ def _configs(words: Sequence[str]) -> dict[str, CreditConfig]:
 
 
 def _shown(ends: Estimate) -> str:
+    if math.isnan(ends.low):
+        return f"{ends.mean:.2f} [one group]"
     return f"{ends.mean:.2f} [{ends.low:.2f}, {ends.high:.2f}]"

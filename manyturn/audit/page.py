@@ -11,7 +11,7 @@ from manyturn.audit.result import CreditAudit
 from manyturn.audit.table import interval, label, number
 from manyturn.terminal.escape import visible
 from manyturn.trainers.credit.audit.correlation import Estimate
-from manyturn.trainers.credit.audit.sample import OWN
+from manyturn.trainers.credit.audit.turn_sample import OWN
 from manyturn.trainers.credit.batch.turn_batch import FloatK
 from manyturn.trainers.credit_audit.group_episodes import GroupEpisode
 

@@ -12,11 +12,11 @@ from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.terminal.event_loop import result_of
 from manyturn.trainers.credit_audit.agent_player import AgentAuditPlayer
-from manyturn.trainers.credit_audit.audit_passes import Jobs
+from manyturn.trainers.credit_audit.audit_loop import Jobs
 from manyturn.trainers.credit_audit.config import AuditConfig
-from manyturn.trainers.credit_audit.jobs import OwnJobs, SpreadJobs
-from manyturn.trainers.credit_audit.player import AuditPlayer, MovesPlayer
 from manyturn.trainers.credit_audit.rewindable_env import World
+from manyturn.trainers.credit_audit.task_executor import OwnJobs, SpreadJobs
+from manyturn.trainers.credit_audit.text_player import AuditPlayer, MovesPlayer
 from manyturn.trainers.credit_audit.text_policies import moves_of
 
 _ELSEWHERE = ("openai", "replay")  # policies that say nothing again

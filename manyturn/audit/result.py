@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.trainers.credit.audit.anchor_scores import AnchorScore, anchor_scores
-from manyturn.trainers.credit.audit.sample import OWN, AuditSample
+from manyturn.trainers.credit.audit.anchor_quality import AnchorScore, anchor_scores
 from manyturn.trainers.credit.audit.scores import MethodScore, Scorer, TruthScore, score_methods
+from manyturn.trainers.credit.audit.turn_sample import OWN, AuditSample
 from manyturn.trainers.credit.batch.turn_batch import FloatK
 from manyturn.trainers.credit.config import CreditConfig
-from manyturn.trainers.credit_audit.audit_passes import Audited
+from manyturn.trainers.credit_audit.audit_loop import Audited
 from manyturn.trainers.credit_audit.config import AuditConfig
 from manyturn.trainers.credit_audit.scoring_sample import ORACLE, audited_tasks
 

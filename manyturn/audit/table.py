@@ -10,8 +10,8 @@ from rich.text import Text
 
 from manyturn.audit.result import CreditAudit
 from manyturn.trainers.credit.audit.correlation import Estimate
-from manyturn.trainers.credit.audit.sample import OWN
 from manyturn.trainers.credit.audit.scores import MethodScore
+from manyturn.trainers.credit.audit.turn_sample import OWN
 
 _WIDEST = 400
 

@@ -20,7 +20,7 @@ from manyturn.cli.commands.serve import serve
 from manyturn.cli.commands.suite import suite_app
 from manyturn.cli.commands.tasks import tasks_app
 from manyturn.cli.commands.trajectories import trajectories_app
-from manyturn.envs.hosting.local.watchdog import STATUS
+from manyturn.envs.hosting.local.shutdown_watchdog import STATUS
 from manyturn.terminal import command_exit
 from manyturn.terminal.env_args import EnvArgs
 from manyturn.terminal.escape import visible
@@ -436,7 +436,7 @@ def _resume(run: Path, words: tuple[str, ...], others: bool, accept: tuple[str, 
 
 def _train(config: Any, out: Path, **resumed: Any) -> None:
     from manyturn.terminal.training_progress import TrainingReport
-    from manyturn.trainers.learn.ranks.group import own_rank
+    from manyturn.trainers.learn.ranks.process_group import own_rank
     from manyturn.trainers.record.stop_signal import Stopped
 
     if own_rank():

@@ -9,7 +9,7 @@ from rich.columns import Columns
 from rich.console import Console
 from rich.text import Text
 
-from manyturn.envs.conformance.probe import text_env_of
+from manyturn.envs.conformance.probe_episodes import text_env_of
 from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle

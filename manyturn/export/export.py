@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import manyturn
-from manyturn.envs.contract.registration.environments import NeedsSetup, is_elsewhere, is_file, package_of_env
+from manyturn.envs.contract.registration.env_registry import NeedsSetup, is_elsewhere, is_file, package_of_env
 from manyturn.envs.contract.tasks.panel import Panel, make_panel, portable_name
 from manyturn.envs.contract.wrappers.reward_wrapper import plain_wrappers
 from manyturn.envs.hosting.handle.env_fingerprint import identity_of
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
-from manyturn.export.dataset import rows_of, write_dataset, write_rows
 from manyturn.export.exported_env import PANEL, WORLD
 from manyturn.export.packages import PACKAGES, dashed, write_package
+from manyturn.export.task_dataset import rows_of, write_dataset, write_rows
 
 Kind = Literal["verifiers", "skyrl", "trl", "harbor", "dataset"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from manyturn.envs.contract.random_keys import seed_of
-from manyturn.envs.contract.registration.environments import check_installed, is_file
+from manyturn.envs.contract.registration.env_registry import check_installed, is_file
 from manyturn.envs.contract.tasks.panel import Panel, PanelError
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import EnvHandle

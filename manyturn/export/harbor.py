@@ -24,8 +24,8 @@ from manyturn.envs.software.source.problem import Problem
 from manyturn.envs.software.testing.expected_failures import expected_to_fail
 from manyturn.envs.software.testing.pytest_run import OPTIONS
 from manyturn.envs.software.workspace.expert import next_edit
-from manyturn.export.dataset import panel_table
 from manyturn.export.exported_env import PANEL
+from manyturn.export.task_dataset import panel_table
 
 _TOML = """\
 schema_version = "1.4"

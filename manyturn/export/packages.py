@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import manyturn
-from manyturn.envs.contract.registration.environments import package_of_env
+from manyturn.envs.contract.registration.env_registry import package_of_env
 from manyturn.envs.contract.tasks.panel import Panel
-from manyturn.export.dataset import panel_table
+from manyturn.export.task_dataset import panel_table
 
 
 class Package(NamedTuple):

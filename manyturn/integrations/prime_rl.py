@@ -18,9 +18,9 @@ import numpy as np
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.integrations.rollout_fields import with_same_parts
 from manyturn.trainers.credit.config import CreditConfig
+from manyturn.trainers.credit.external_layout import by_reply, learnt_mask
+from manyturn.trainers.credit.external_rollouts import Rollout, batch_of
 from manyturn.trainers.credit.pipeline import credit as credit_of
-from manyturn.trainers.credit.rollouts import Rollout, batch_of
-from manyturn.trainers.credit.token_layout import by_reply, learnt_mask
 
 ALGORITHMS = "prime_rl.orchestrator.algo"
 INFO = "credit"

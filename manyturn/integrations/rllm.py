@@ -13,8 +13,8 @@ import numpy as np
 
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.credit.config import CreditConfig
-from manyturn.trainers.credit.rollouts import Rollout, credit_rollouts
-from manyturn.trainers.credit.token_layout import by_reply, learnt_mask
+from manyturn.trainers.credit.external_layout import by_reply, learnt_mask
+from manyturn.trainers.credit.external_rollouts import Rollout, credit_rollouts
 
 ANCHOR = "anchor"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from manyturn.envs.contract.env.turn import OUTCOME
 from manyturn.envs.hosting.handle.env_handle import Answer
-from manyturn.trainers.credit.rollouts import Rollout
+from manyturn.trainers.credit.external_rollouts import Rollout
 
 
 def rollout_fields(turns: Sequence[tuple[Answer, Answer]]) -> dict[str, Any]:

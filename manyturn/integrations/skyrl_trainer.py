@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.integrations.rollout_fields import with_same_parts
 from manyturn.trainers.credit.config import CreditConfig
-from manyturn.trainers.credit.rollouts import Rollout, credit_rollouts
-from manyturn.trainers.credit.token_layout import learnt_mask, on_mask
+from manyturn.trainers.credit.external_layout import learnt_mask, on_mask
+from manyturn.trainers.credit.external_rollouts import Rollout, credit_rollouts
 
 NAME = "manyturn"
 COLUMN = "credit"

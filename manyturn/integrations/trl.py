@@ -27,9 +27,9 @@ from trl.models import unwrap_model_for_generation  # pyright: ignore[reportMiss
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.integrations.trl_epo import EntropyTerm
 from manyturn.trainers.credit.config import CreditConfig
+from manyturn.trainers.credit.external_layout import by_reply, learnt_mask, on_mask
+from manyturn.trainers.credit.external_rollouts import Rollout, credit_rollouts
 from manyturn.trainers.credit.pipeline import Credit
-from manyturn.trainers.credit.rollouts import Rollout, credit_rollouts
-from manyturn.trainers.credit.token_layout import by_reply, learnt_mask, on_mask
 from manyturn.trainers.learn.objective.epo import EpoConfig
 
 MEMORY = "credit_memory.json"

@@ -14,7 +14,7 @@ import numpy as np
 
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.credit.config import CreditConfig
-from manyturn.trainers.credit.rollouts import Rollout, credit_rollouts
+from manyturn.trainers.credit.external_rollouts import Rollout, credit_rollouts
 
 # Where the class is in 1.16, and in later releases, which moved it.
 _PLACES = ("trl.experimental.async_grpo.async_rollout_worker", "trl.trainer.async_grpo_trainer", "trl")

@@ -9,7 +9,7 @@ from pathlib import Path
 from manyturn.agents.records.tables import RecordsError
 from manyturn.envs.web.server_socket import listening
 from manyturn.report.document import evaluation_in
-from manyturn.report.follow import Follower
+from manyturn.report.live_document import Follower
 from manyturn.report.page import live_page
 from manyturn.report.report_head import ReportError
 

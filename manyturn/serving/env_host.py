@@ -17,10 +17,10 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from manyturn.envs.contract.registration.environments import guarded_arguments, is_only_by_hand, maker_of
+from manyturn.envs.contract.registration.env_registry import guarded_arguments, is_only_by_hand, maker_of
 from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.envs.hosting.handle.env_fingerprint import was_edited
-from manyturn.envs.hosting.handle.handshake import hello_of
+from manyturn.envs.hosting.handle.env_spec_message import hello_of
 from manyturn.envs.hosting.handle.messages import encode, error_kind, step_to_wire, task_from_wire
 from manyturn.envs.hosting.local.construction_check import examine
 from manyturn.envs.hosting.local.resource_use import USUAL, WorkerLimits
@@ -30,8 +30,8 @@ from manyturn.envs.hosting.remote.host_protocol import PATH, error_to_wire
 from manyturn.envs.hosting.remote.outbox import Outbox, messages_in
 from manyturn.envs.hosting.remote.tcp_keepalive import keep_alive
 from manyturn.envs.web.server_socket import listening
-from manyturn.serving.one_driver import OneDriver, beside, refuse
 from manyturn.serving.server import Listening, answer
+from manyturn.serving.websocket_worker import OneDriver, beside, refuse
 from manyturn.terminal.command_exit import line_of
 from manyturn.terminal.escape import visible
 

@@ -13,7 +13,7 @@ from manyturn.envs.contract.random_keys import generator, seed_of
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, PlaceLost
 from manyturn.envs.hosting.local.seats import Seat, Seats
-from manyturn.serving.refusals import Refusal
+from manyturn.serving.error_replies import Refusal
 from manyturn.serving.wire_state import Moment
 from manyturn.terminal.escape import visible
 

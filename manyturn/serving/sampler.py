@@ -29,8 +29,8 @@ from manyturn.envs.hosting.handle.messages import encode
 from manyturn.envs.hosting.remote.outbox import Outbox, messages_in
 from manyturn.envs.hosting.remote.tcp_keepalive import keep_alive
 from manyturn.envs.web.server_socket import listening
-from manyturn.serving.one_driver import OneDriver, beside, refuse
 from manyturn.serving.server import Listening, answer
+from manyturn.serving.websocket_worker import OneDriver, beside, refuse
 from manyturn.terminal.command_exit import line_of
 
 _BUILD_SECONDS = 1800.0  # for a model, with the engine's own start

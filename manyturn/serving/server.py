@@ -17,7 +17,7 @@ from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.envs.web.server_socket import listening
 from manyturn.serving.episodes import Episodes
-from manyturn.serving.guard import MOST_BYTES, ByteBudget, Doorkeeper
+from manyturn.serving.middleware import MOST_BYTES, ByteBudget, Doorkeeper
 
 SHORTEST_TOKEN = 16
 HEAD_SECONDS = 30.0

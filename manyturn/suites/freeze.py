@@ -10,8 +10,8 @@ import manyturn
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
-from manyturn.suites.answer_hash import answers_of, recorded
 from manyturn.suites.suite import NEEDS, Suite, SuiteError, SuitePanel
+from manyturn.suites.transcript_hash import answers_of, recorded
 from manyturn.trainers.recipe.config import read_toml
 
 

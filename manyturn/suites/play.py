@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.evaluation.evaluate import NotHeldOut, held_out_guard
-from manyturn.agents.play.scripted import SCRIPTS
+from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.api.evaluation import Entrant, Settings, entrants_of, names_of, play, seats_of, secrets_of, stem_of
 from manyturn.suites import find_suite
-from manyturn.suites.check import checked, refuse_needs
+from manyturn.suites.compatibility import checked, refuse_needs
 from manyturn.suites.result import Result, Tally
 from manyturn.suites.suite import SuiteError, SuitePanel
 

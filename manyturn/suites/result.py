@@ -12,8 +12,8 @@ from typing import Any
 
 import manyturn
 from manyturn.agents.evaluation.evaluate import Evaluation
+from manyturn.agents.evaluation.format_mismatch import reply_remarks
 from manyturn.agents.evaluation.remarks import remarks
-from manyturn.agents.evaluation.reply_remarks import reply_remarks
 from manyturn.agents.evaluation.statistics import mean_interval
 from manyturn.agents.evaluation.summary import plain_interval, scored_rows, values_by_task
 from manyturn.api.evaluation import Settings

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 
 from manyturn.envs.contract.env.error_location import is_of_file, place_in, place_of
 from manyturn.envs.contract.options.plugins import PluginWarning, extra_with
-from manyturn.envs.hosting.local.watchdog import Interrupted, arm, watchdog
+from manyturn.envs.hosting.local.shutdown_watchdog import Interrupted, arm, watchdog
 from manyturn.terminal.escape import visible
 
 Result = TypeVar("Result")

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from manyturn.envs.contract.secret_mask import masked
+from manyturn.envs.contract.credential_mask import masked
 
 # Letters, marks and symbols that show nothing though their category says that they do: Hangul and Khmer fillers, the
 # grapheme joiner, variation selectors (which can carry hidden text), Mongolian selectors and the blank Braille cell.

@@ -34,7 +34,7 @@ def script(*words: object, cwd: Path | None = None) -> subprocess.CompletedProce
 
 @pytest.mark.parametrize("advantage", ["gigpo", "grpo"])
 def test_a_loop_of_the_readers_learns_from_our_credit(advantage):
-    ended = script(FOLDER / "foreign_loop.py", advantage, 30)
+    ended = script(FOLDER / "own_training_loop.py", advantage, 30)
     assert ended.returncode == 0, ended.stderr
     lines = [line.split() for line in ended.stdout.splitlines()]
     success, turns = ([float(line[place]) for line in lines] for place in (3, 5))
@@ -51,7 +51,7 @@ def test_rollouts_of_another_trainer_are_audited():
 
 
 def test_the_policy_that_calls_tools_is_right_where_a_random_one_is_not(tmp_path):
-    found = example("tools.py").main(limit=12, out=str(tmp_path))
+    found = example("own_tool_policy.py").main(limit=12, out=str(tmp_path))
     random, secretary = found["policies"]
     assert secretary["success"]["mean"] == 1.0 and secretary["invalid_action_rate"] == 0.0
     assert random["success"]["mean"] < 0.5

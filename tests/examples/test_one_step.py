@@ -18,7 +18,7 @@ from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskPool
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 from manyturn.trainers.run.step.step import train_step
 
 FILE = Path(__file__).parents[2] / "examples" / "one_step.py"

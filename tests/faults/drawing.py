@@ -10,7 +10,7 @@ from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.vocabulary_texts import texts_of
+from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import InlineSeats, open_seats
 

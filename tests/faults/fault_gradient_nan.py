@@ -16,7 +16,7 @@ from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.record.checkpoint import newest_checkpoint
 from manyturn.trainers.run.loop import loop
-from manyturn.trainers.run.setup.run import Run, open_run
+from manyturn.trainers.run.setup.run_builder import Run, open_run
 
 SHORT, LONG = 5, 23
 _STATUS = 3

@@ -21,11 +21,11 @@ from manyturn.agents.play.endpoint.options import EndpointSampling
 from manyturn.agents.play.endpoint.policy import EndpointRequest as Asking
 from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 from manyturn.agents.records.episode_rows import Row, read_episodes, read_turns
+from manyturn.agents.text.chat_template import ChatTemplate, well_formed
 from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
 from manyturn.agents.text.formats.tagged import Tagged, TaggedConfig
-from manyturn.agents.text.template import ChatTemplate, well_formed
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.contract.registration.environments import NeedsSetup, env_ids
+from manyturn.envs.contract.registration.env_registry import NeedsSetup, env_ids
 from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.envs.hosting.local.seats import open_seats

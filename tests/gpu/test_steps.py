@@ -10,11 +10,11 @@ import torch
 
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe
-from manyturn.trainers.learn.ranks.group import Ranks
+from manyturn.trainers.learn.ranks.process_group import Ranks
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 from manyturn.trainers.run.step.step import train_step
 
 TINY: dict[str, Any] = {

@@ -18,14 +18,22 @@ TRL, VERL, BOTH = re.findall(r"test_audit_of_trainers.py -->\n```python\n(.*?)^`
 WORDS, MEMBERS = ("take red", "take blue", "take green"), 6
 
 
+END = 0
+IDS: Any = [7, 8]  # a prompt as a list, which is no group
+
+
 class Characters:
-    """A tokenizer of one token for each character."""
+    """A tokenizer of one token for each character, whose replies end with a token that is no text."""
 
-    def encode(self, text):
-        return [ord(one) for one in text]
+    def encode(self, text, *, add_special_tokens=True):
+        return [1] * add_special_tokens + [ord(one) for one in text]
 
-    def decode(self, ids):
-        return "".join(map(chr, ids))
+    def decode(self, ids, *, skip_special_tokens=False):
+        return "".join(chr(one) if one > 1 else "<end>" for one in ids if one > 1 or not skip_special_tokens)
+
+
+def tokens(text):
+    return Characters().encode(text, add_special_tokens=False)
 
 
 class Walk:
@@ -41,21 +49,21 @@ class Walk:
 
 
 def generate(contexts, seeds):
-    return [Characters().encode(random.Random(seed).choice(WORDS)) for seed in seeds]
+    return [[*tokens(random.Random(seed).choice(WORDS)), END] for seed in seeds]
 
 
 def rollout_table():
     """Twelve completions as a ``rollout_func`` of TRL returns them."""
-    table = {name: [] for name in ("prompt", "prompt_ids", "completion_ids", "env_mask", "reward")}
+    table = {name: [] for name in ("prompt_ids", "completion_ids", "env_mask", "env_reward")}
     for row in range(2 * MEMBERS):
         env, ids, mask, over, total = Walk(row // MEMBERS), [], [], False, 0.0
         while not over:
             [said] = generate([ids], [10**6 + 100 * row + len(ids)])
-            text, reward, over = env.step(Characters().decode(said))
-            seen = [] if over else Characters().encode(text)
+            text, reward, over = env.step(Characters().decode(said, skip_special_tokens=True))
+            seen = [] if over else tokens(text)
             ids, mask, total = ids + said + seen, mask + [1] * len(said) + [0] * len(seen), total + reward
-        start = Characters().encode(Walk(row // MEMBERS).text)
-        for column, value in zip(table.values(), (f"task {row // MEMBERS}", start, ids, mask, total), strict=True):
+        start = tokens(f"{row // MEMBERS} {Walk(row // MEMBERS).text}")
+        for column, value in zip(table.values(), (start, ids, mask, total), strict=True):
             column.append(value)
     return table
 
@@ -72,11 +80,12 @@ def data_proto(table):
     """The same as the fields of a ``DataProto``: prompts padded on the left, responses on the right."""
     prompts, responses = padded(table["prompt_ids"], left=True), padded(table["completion_ids"])
     there = padded([[1] * len(ids) for ids in table["prompt_ids"]], left=True)
-    ends = zip(table["completion_ids"], table["reward"], strict=True)
+    ends = zip(table["completion_ids"], table["env_reward"], strict=True)
     scores = [[0.0] * (len(ids) - 1) + [reward] for ids, reward in ends]
     columns = {"prompts": prompts, "responses": responses, "attention_mask": there}
     columns |= {"response_mask": padded(table["env_mask"]), "rm_scores": padded(scores)}
-    return SimpleNamespace(batch=columns, non_tensor_batch={"uid": np.array(table["prompt"], object)})
+    names = np.array([str(ids) for ids in table["prompt_ids"]], object)
+    return SimpleNamespace(batch=columns, non_tensor_batch={"uid": names})
 
 
 def test_rollouts_of_trl_and_verl_are_audited_by_the_snippets_of_the_page(tmp_path):
@@ -89,6 +98,32 @@ def test_rollouts_of_trl_and_verl_are_audited_by_the_snippets_of_the_page(tmp_pa
     effects = [audit.sample.effects.effect_K for audit in audits]
     assert np.array_equal(*effects) and 0.4 < np.abs(effects[0]).max() < 0.9, "one turn of six decides"
     assert audits[0].truth.reliability > 0.3 and {one.method for one in audits[0].scores} == {"grpo", "gigpo"}
+    assert abs(audits[0].replayed.errors) < 3
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("decode(ids, skip_special_tokens=True)", "decode(ids)"),
+        ("encode(text, add_special_tokens=False)", "encode(text)"),
+        ("in range(turns)", "in range(1, turns)"),
+    ],
+)
+def test_a_replay_that_reads_something_else_ends_at_the_turn(tmp_path, right, wrong):
+    assert right in BOTH
+    (tmp_path / "page.py").write_text(TRL + BOTH.replace(right, wrong), encoding="utf-8")
+    names = {"tokenizer": Characters(), "generate": generate, "begin": lambda row: Walk(row // MEMBERS)}
+    with pytest.raises(ValueError, match=r"rollout \d+, turn \d+"):
+        runpy.run_path(str(tmp_path / "page.py"), {**names, "played": rollout_table()})
+
+
+def test_continuations_that_earn_something_else_are_noticed():
+    audits = [
+        mc.audit_rollouts(coins((0.0, 1.0) * 4), lambda row, turns, number, worth=worth: worth(row, turns), ["grpo"], 4)
+        for worth in (lambda row, turns: float(row % 2) if turns else 0.5, lambda row, turns: 0.0)
+    ]
+    assert [abs(audit.replayed.errors) > 3 for audit in audits] == [False, True]
+    assert "chat template" in str(audits[1]) and "chat template" not in str(audits[0])
 
 
 def coins(ends=(0.0, 1.0), first="start"):
@@ -112,10 +147,11 @@ def test_a_rollout_that_was_not_scored_is_left_out_and_counted():
         (coins(first="elsewhere"), lambda *one: 1.0, ["grpo"], "group of its own"),
         (coins(), lambda *one: 1.0, ["gigpoo"], "gigpo"),
         (coins(), None, ["grpo"], "replay_many"),
+        ([mc.Rollout(group=IDS, rewards=1.0)], lambda *one: 1.0, ["grpo"], "tuple"),
     ],
 )
 def test_what_cannot_be_audited_of_another_trainer_names_its_fix(rollouts, replay, methods, fix):
-    with pytest.raises(ValueError, match=fix):
+    with pytest.raises((ValueError, TypeError), match=fix):
         mc.audit_rollouts(rollouts, replay, methods, 4)
 
 
@@ -123,3 +159,11 @@ def test_methods_of_rollouts_are_named_as_on_the_command_line_and_a_missing_colu
     audit = mc.audit_rollouts(coins(), lambda *one: float(one[2] % 2), ["grpo", "invalid_penalty+gigpo", "turn_gae"], 8)
     assert [one.method for one in audit.scores] == ["grpo", "invalid_penalty+gigpo"]
     assert "token_columns" in audit.skipped["turn_gae"]
+
+
+def test_members_of_no_group_and_a_single_group_have_no_scores_and_no_intervals_without_a_word():
+    members = [mc.Rollout(group=place, rewards=[0, place % 2], anchors=["start", place]) for place in range(4)]
+    audit = mc.audit_rollouts(members, lambda *one: float(one[2] % 2), ["grpo", "reinforce_pp"], 4)
+    assert "group of its own" in audit.skipped["grpo"]
+    one_group = mc.audit_rollouts(coins()[:2], lambda *one: float(one[2] % 2), ["grpo"], 4)
+    assert "[one group]" in str(one_group) and "nan" not in str(one_group)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from manyturn.agents.model.language_model import tiny_tokenizer
-from manyturn.agents.play.vocabulary_texts import texts_of
+from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.envs.desk.env import Desk
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe

@@ -9,7 +9,7 @@ from gymnasium.envs.registration import load_env_creator
 from manyturn.cli.app import app
 from manyturn.cli.pages.env_cards import card
 from manyturn.cli.pages.env_pages import SECTIONS, arguments, described, page
-from manyturn.envs.contract.registration.environments import UnknownEnv, env_ids, spec_of
+from manyturn.envs.contract.registration.env_registry import UnknownEnv, env_ids, spec_of
 
 IDS = [name for name in env_ids() if name.startswith("manyturn/")]  # tests register others
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from manyturn.envs.contract.registration.environments import (
+from manyturn.envs.contract.registration.env_registry import (
     arguments_of,
     env_ids,
     guarded_arguments,

@@ -5,7 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from manyturn.trainers.run.setup import run
+from manyturn.trainers.run.setup import run_builder
 
 TRAPS = Path(__file__).parents[1] / "envs" / "traps.py"
 BRIEF = (
@@ -23,7 +23,7 @@ def test_training_ends_in_one_line_before_any_step(cls, command, tmp_path):
 
 
 def test_training_says_how_far_the_vocabulary_is(command, tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "_VOCABULARY_SECONDS", 0)
+    monkeypatch.setattr(run_builder, "_VOCABULARY_SECONDS", 0)
     ended = command("train", f"{TRAPS}:Garbles", *BRIEF, "--out", tmp_path / "run")
     assert ended.code == 0, ended.err
     assert "words of task 4 of 4" in ended.out

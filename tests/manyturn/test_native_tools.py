@@ -115,6 +115,82 @@ def test_native_tool_calls_are_played_and_their_results_go_back_under_their_ids(
     assert results[0]["content"].startswith("note 1: ") and results[1]["content"].startswith("note 2: ")
 
 
+NOTE, BILL = {"text": "Pay 1250."}, '{"amount": 1250}'
+TILL = """
+import manyturn as mt
+from manyturn.envs.tools import Toolset
+
+
+class Till(mt.TextEnv):
+    max_turns = 3
+
+    def __init__(self):
+        super().__init__()
+        self._toolset, self._done = Toolset([self.note, self.pay]), []
+        self.tools = self._toolset.schemas
+        self.instructions = self._toolset.instructions("Pay 1250, and do nothing else.")
+
+    def tasks(self, split):
+        return [mt.Task(f"{split}/{n}", split, {"n": n, "split": split}) for n in range(41)]
+
+    def begin(self, task, rng):
+        self._done = []
+        return f"bill {task.params['n']}"
+
+    def respond(self, action):
+        answered = self._toolset.answer(action)
+        if not self._done:
+            return answered.turn(self)
+        return self.succeed("Paid.") if self._done == [1250] else self.fail(f"Not asked for: {self._done}")
+
+    def note(self, text: str) -> str:
+        '''Note something.
+
+        Args:
+            text: what to note.
+        '''
+        self._done.append(text)
+        return "noted"
+
+    def pay(self, amount: int) -> str:
+        '''Pay.
+
+        Args:
+            amount: how much.
+        '''
+        self._done.append(amount)
+        return "paid"
+"""
+
+
+def calls_of_prefixes() -> list[list[tuple[str, Any]]]:
+    """The calls that servers read from each prefix of a reply that notes and pays, also where they repair its JSON."""
+    note = ("note", NOTE)
+    prefixes = [[("note", json.dumps(NOTE)[:length])] for length in range(1, len(json.dumps(NOTE)))]
+    prefixes += [[note], *([note, ("pay", BILL[:length])] for length in range(len(BILL)))]
+    return prefixes + [[note, ("pay", {"amount": amount})] for amount in (1, 12, 125, 1250)]
+
+
+@pytest.mark.parametrize(("finish", "count"), [("length", 7), ("length", 64), ("tool_calls", 64), ("stop", 64)])
+def test_no_prefix_of_a_batch_of_native_calls_acts(command, server, tmp_path, finish, count):
+    """Servers say that a reply was cut, or only count as many tokens as it may have."""
+    prefixes = calls_of_prefixes()
+
+    def answer(body: dict[str, Any]) -> bytes:
+        if sum(message["role"] == "user" for message in body["messages"]) > 1:
+            return calling(("pay", BILL), reply=10)
+        number = int(body["messages"][1]["content"].removeprefix("bill "))
+        return calling(*prefixes[number], finish=finish, reply=count)
+
+    (tmp_path / "till.py").write_text(TILL)
+    server.script, out = [reading(answer)], tmp_path / "out"
+    words = ("--agent.format", "native_tools", "--sampling.max-tokens", 64, "--out", out)
+    assert command("evaluate", "openai:m", "--env", f"{tmp_path}/till.py:Till", *words).code == 0
+    assert len(prefixes) == 41 and summary(out)["success"]["mean"] == 1 and summary(out)["turns"]["mean"] == 2
+    rows = read_turns(out / "turns.parquet")
+    assert {(row["turn"], row["action"] == "", row["cut"]) for row in rows} == {(0, True, True), (1, False, False)}
+
+
 @pytest.mark.parametrize(
     ("env", "args"),
     [("manyturn/Desk-v0", {"user": "agenda"}), pytest.param("manyturn/Search-v0", {}, marks=pytest.mark.slow)],

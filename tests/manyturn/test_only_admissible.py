@@ -15,7 +15,7 @@ from short_runs import figures, resumed_to_the_bit
 from manyturn.agents.evaluation.paired_comparison import read_evaluation
 from manyturn.agents.model.language_model import build_tiny
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.play.vocabulary_texts import texts_of
+from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.agents.records.episode_rows import read_turns
 from manyturn.api.comparison import compare_evaluations
 from manyturn.api.evaluation import evaluate

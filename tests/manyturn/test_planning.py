@@ -65,6 +65,15 @@ def test_the_time_in_which_a_run_stood_still_is_not_planned_with(command, tiny_r
     assert command("plan", folder, "--first", 1).code in (0, None)
 
 
+def test_a_run_that_was_interrupted_in_its_warm_up_can_be_planned_by(run):
+    """Its steps were made in one go; what the sessions before took counts once."""
+    lines = [{"phase": "warmup", "step": 0, "seconds": seconds} for seconds in (20.0, 40.0, 28.0)] + read_metrics(run)
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    costs = measured(run)
+    assert (costs.begin, costs.evaluation) == (40.0 + 28.0 + 30.0, 5.0)
+    assert plan(costs, 3, 0, 32).minutes * 60 == pytest.approx(98 + sum(map(sum, SECONDS)) + 2 * 0.5 + 5)
+
+
 def test_the_command_prints_each_order_with_the_memory_of_the_run(command, run):
     ended = command("plan", run, "--staleness", 0, "--staleness", 2, "--places", 8, "--steps", 100)
     assert ended.code in (0, None) and "all 100 steps" in ended.out, ended.err

@@ -12,7 +12,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from manyturn.agents.records.episode_rows import read_episodes, read_turns
-from manyturn.agents.text.template import ChatTemplate
+from manyturn.agents.text.chat_template import ChatTemplate
 from manyturn.trainers.record.run_folder import read_metrics
 
 HERE = Path(__file__).parent

@@ -20,7 +20,7 @@ import pytest
 
 from manyturn.report import traces
 from manyturn.report.document import document_of
-from manyturn.report.follow import Follower
+from manyturn.report.live_document import Follower
 from manyturn.report.report_server import View, ViewError
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.run.loop.loop import train

@@ -63,7 +63,7 @@ def test_one_call_gives_one_table_and_folders_to_compare(command, policies, tmp_
 def test_a_policy_whose_file_has_changed_is_not_continued_as_if_it_were_the_same(command, policies, tmp_path):
     assert command("evaluate", "pol.py:first", *MAZE, "--out", "found").code == 0
     (tmp_path / "pol.py").write_text(FILE.replace("[0]", "[-1]"))
-    from manyturn.envs.contract.registration.environments import load_file
+    from manyturn.envs.contract.registration.env_registry import load_file
 
     load_file.cache_clear()  # as in another process
     refused = command("evaluate", "pol.py:first", *MAZE, "--out", "found")

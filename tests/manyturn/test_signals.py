@@ -18,7 +18,7 @@ import pytest
 
 TRAPS = Path(__file__).parents[1] / "envs" / "traps.py"
 START = "from manyturn.cli.app import main; main()"
-HASTY = "from manyturn.envs.hosting.local.watchdog import watchdog; watchdog.patience = 0.5; "
+HASTY = "from manyturn.envs.hosting.local.shutdown_watchdog import watchdog; watchdog.patience = 0.5; "
 TINY = ("--model.width", 16, "--model.layers", 1, "--model.heads", 2, "--steps", 0, "--warmup.episodes", 0)
 # The command, and what holds it up: an environment that shows it by a file, or something it reads that never comes.
 HELD_UP = {

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import manyturn as mt
-from manyturn.envs.contract.registration.environments import env_ids
+from manyturn.envs.contract.registration.env_registry import env_ids
 from manyturn.recipes import names
 
 ROOT = Path(__file__).parents[2]

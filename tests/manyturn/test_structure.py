@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("envs", "agents", "trainers", "containers")
 ON_CONTAINERS = (
-    "envs.hosting.handle.engine_check",
+    "envs.hosting.handle.container_engine_check",
     "envs.software",
     "envs.benchmarks.swebench",
     "envs.code_interpreter",
@@ -290,7 +290,7 @@ def test_dangerous_calls_are_absent():
 SUPERVISED, SANDBOXED, OUR_OWN = "WorkerLimits", "a sandbox's limits", "runs code of ours, and ends with its parent"
 PROCESSES = {
     "envs/hosting/local/worker.py": SUPERVISED,
-    "envs/hosting/local/one_shot.py": SUPERVISED,
+    "envs/hosting/local/subprocess_call.py": SUPERVISED,
     "envs/hosting/handle/process_reaper.py": OUR_OWN,
     "envs/hosting/remote/ray_seats.py": OUR_OWN,
     "envs/benchmarks/java_process.py": OUR_OWN,  # with a bound on its memory, and a deadline for each call
@@ -299,7 +299,7 @@ PROCESSES = {
     "containers/engine/images.py": OUR_OWN,
     "containers/inside/commands.py": SANDBOXED,
     "envs/software/grading/standalone_grader.py": SANDBOXED,
-    "envs/software/testing/outcome_recorder.py": SANDBOXED,
+    "envs/software/testing/standalone_runner.py": SANDBOXED,
 }
 STARTS = {
     "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput", "getstatusoutput"},
@@ -323,7 +323,7 @@ def test_every_place_that_starts_a_process_has_a_limit():
     timed = {place for place in places - PROCESSES.keys() if _are_timed(ROOT / place)}
     assert places == PROCESSES.keys() | timed, places ^ (PROCESSES.keys() | timed)
     for place in (place for place, limit in PROCESSES.items() if limit is SUPERVISED):
-        assert "manyturn.envs.hosting.handle.handshake.KEEPER" in imports(ROOT / place), place
+        assert "manyturn.envs.hosting.handle.env_spec_message.KEEPER" in imports(ROOT / place), place
 
 
 def _starts(node: ast.AST) -> bool:

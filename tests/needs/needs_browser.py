@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from needs import absent
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.web.chromium import launch_options, require_browser
 
 

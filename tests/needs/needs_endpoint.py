@@ -21,8 +21,8 @@ def completion(text: Any, prompt: int = 10, reply: int = 3, finish: str = "stop"
     return json.dumps({"choices": [choice], "usage": usage}).encode()
 
 
-def calling(*calls: tuple[str, Any], text: str | None = None, ids: Sequence[str] = ()) -> bytes:
-    """The body of an answer that calls tools; arguments are text, or what is written as JSON."""
+def calling(*calls: tuple[str, Any], text: str | None = None, ids: Sequence[str] = (), **more: Any) -> bytes:
+    """The body of an answer that calls tools; arguments are text, or what is written as JSON; more is of completion."""
     asked = [
         {
             "id": ids[number] if ids else f"call_{number}",
@@ -31,7 +31,7 @@ def calling(*calls: tuple[str, Any], text: str | None = None, ids: Sequence[str]
         }
         for number, (name, given) in enumerate(calls)
     ]
-    return completion(text, finish="tool_calls", tool_calls=asked)
+    return completion(text, **{"finish": "tool_calls", **more}, tool_calls=asked)
 
 
 class Server:

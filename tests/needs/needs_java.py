@@ -6,7 +6,7 @@ import pytest
 from needs import absent
 
 from manyturn.envs.benchmarks.java_process import java_program
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 
 NO_JAVA = "there is no Java runtime: install one, such as Debian's default-jre-headless"
 

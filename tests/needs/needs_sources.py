@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from needs import absent
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.software.source.libraries import LIBRARIES, library
 from manyturn.envs.software.source.library_sources import cache_folder, download, missing, tree
 

@@ -28,6 +28,6 @@ def left_of_ray(before: set[str]) -> set[str]:
 def of_ray() -> set[str]:
     """Processes of Ray, hosts and ranks, and folders of a run's own Ray; a cluster keeps idle workers of its own."""
     actors = ("ray::RayHost", "ray::RaySampler", "ray::RayRank", "envs.hosting.worker_main")
-    words = (*actors, "manyturn.serving.ray.main", "gcs_server", "raylet")
+    words = (*actors, "manyturn.serving.ray.launcher", "gcs_server", "raylet")
     folders = map(str, Path(tempfile.gettempdir()).glob("mt-ray-*"))
     return {*(f"{word} {pid}" for word in words for pid in ray_processes(word)), *folders}

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from manyturn.envs.hosting.handle.handshake import KEEPER
+from manyturn.envs.hosting.handle.env_spec_message import KEEPER
 
 
 @contextlib.contextmanager
@@ -101,6 +101,6 @@ def placers_keepers(run: int) -> list[int]:
 
 
 def _placing(run: int) -> list[int]:
-    found = ray_processes_of(run, "manyturn.serving.ray.main")
+    found = ray_processes_of(run, "manyturn.serving.ray.launcher")
     assert len(found) == 2
     return found

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from needs_endpoint import reading
+from needs_endpoint import calling, completion, reading
 
 
 def summary(out: Path) -> dict[str, Any]:
@@ -30,6 +30,14 @@ def test_thinking_fits_into_the_longest_reply_and_is_read_past(command, model, d
     assert told["tokens"]["reply_mean"] > 4 * 1000 and told["cut_reply_rate"] == 0
 
 
+def test_an_action_that_a_thought_considers_is_not_played(command, model, doors, tmp_path):
+    model.thought = "maybe <action>open black</action>, or <action>fly</action>?"
+    ended = command("evaluate", "openai:toy", "--env", doors, "--limit", 2, "--out", tmp_path / "out")
+    figures = summary(tmp_path / "out")
+    assert figures["success"]["mean"] == 1 and figures["turns"]["mean"] == 4, ended.out
+    assert figures["invalid_action_rate"] == 0
+
+
 def test_replies_that_the_server_cuts_are_counted_and_the_option_is_named(command, model, doors, tmp_path):
     model.thought = "so which door is it " * 20
     words = ["--env", doors, "--limit", 2, "--out", tmp_path / "out", "--sampling.max-tokens", 40]
@@ -37,6 +45,40 @@ def test_replies_that_the_server_cuts_are_counted_and_the_option_is_named(comman
     told = summary(tmp_path / "out")
     assert told["success"]["mean"] == 0 and told["cut_reply_rate"] == 1
     assert "cut" in found.out and "max-tokens" in found.out + found.err
+
+
+NATIVE = ("--env", "manyturn/Search-v0", "--agent.format", "native_tools")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "cause"),
+    [
+        (completion(None), (), "100.0% of the replies were empty"),
+        (completion(" \n"), (), "100.0% of the replies were empty"),
+        (completion(None, finish="content_filter"), (), "content filter"),
+        (completion(None, refusal="I will not."), (), "refusals of the model"),
+        (completion(None, finish="length"), (), "give --sampling.max-tokens more"),
+        (calling(("search", '{"query": re')), NATIVE, "arguments that cannot be read"),
+        (completion("open red"), (), "no reply had the tags <action>"),
+    ],
+    ids=["empty", "blank", "filtered", "refused", "cut", "arguments", "tags"],
+)
+def test_one_remark_names_why_replies_mean_nothing(command, endpoint_server, doors, answer, words, cause):
+    """Of whatever it was, the remark said that no reply had the tags, and proposed another format."""
+    endpoint_server.script = [(200, answer, {})]
+    ended = command("evaluate", "openai:toy", *(words or ("--env", doors)), "--limit", 2)
+    assert ended.code == 0, ended.err
+    lines = [line for line in ended.out.splitlines() if "of the replies" in line or "is invalid:" in line]
+    assert len(lines) == 1 and cause in lines[0], ended.out
+    assert ("free_text" in lines[0]) == (cause == "no reply had the tags <action>")
+
+
+def test_the_commoner_cause_comes_first_in_the_remark(command, endpoint_server, doors):
+    answers = [completion(None), completion(None), completion(None, finish="content_filter")]
+    endpoint_server.script = [lambda handler: (200, answers[len(endpoint_server.requests) % 3], {})]
+    ended = command("evaluate", "openai:toy", "--env", doors, "--limit", 4, "--endpoint.concurrency", 1)
+    [line] = [line for line in ended.out.splitlines() if "of the replies" in line]
+    assert line.index("were empty") < line.index("content filter"), line
 
 
 def test_success_with_replies_that_count_as_invalid_is_named(command, model, doors, tmp_path):

@@ -22,7 +22,7 @@ from manyturn.trainers.credit.batch.turn_batch import TurnBatch, ids_of
 from manyturn.trainers.credit.groups.gae_recursion import estimate
 from manyturn.trainers.credit.groups.group_statistics import counted, group_statistics
 from manyturn.trainers.credit.groups.situations import situations
-from manyturn.trainers.credit.groups.two_levels import two_levels
+from manyturn.trainers.credit.groups.two_level_advantage import two_levels
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.rewards.invalid_penalty import InvalidPenaltyConfig
 

@@ -4,7 +4,7 @@ import numpy as np
 from golden_frame import Case, close, golden
 
 from manyturn.trainers.credit.batch.turn_batch import ids_of
-from manyturn.trainers.play.rollout.refill import with_spread
+from manyturn.trainers.play.rollout.dynamic_sampling import with_spread
 from manyturn.trainers.play.tasks.curricula.dump import DumpConfig, scores, taught
 from manyturn.trainers.play.tasks.curriculum_input import TaskFeedback
 from manyturn.trainers.play.tasks.task_draws import softmax

@@ -10,13 +10,6 @@ from golden_frame import Case, close, golden, tensor
 from manyturn.trainers.learn.heads.heads import progress_loss, value_loss
 from manyturn.trainers.learn.heads.implicit_reward import pairs, preference
 from manyturn.trainers.learn.objective.aggregate import Denominators, aggregate
-from manyturn.trainers.learn.objective.correction import (
-    RejectConfig,
-    Sequences,
-    TisConfig,
-    importance_weights,
-    keep_mask,
-)
 from manyturn.trainers.learn.objective.epo import (
     EntropyHistory,
     EntropyRange,
@@ -36,6 +29,13 @@ from manyturn.trainers.learn.objective.objectives.gspo import GspoConfig
 from manyturn.trainers.learn.objective.objectives.reinforce import ReinforceConfig
 from manyturn.trainers.learn.objective.objectives.sapo import SapoConfig
 from manyturn.trainers.learn.objective.objectives.topr import ToprConfig
+from manyturn.trainers.learn.objective.rollout_correction import (
+    RejectConfig,
+    Sequences,
+    TisConfig,
+    importance_weights,
+    keep_mask,
+)
 from manyturn.trainers.learn.passes.forward import reply_ends
 
 

@@ -13,7 +13,7 @@ from manyturn.trainers.credit.batch.turn_batch import TurnBatch, ids_of
 from manyturn.trainers.credit.groups.group_statistics import group_statistics
 from manyturn.trainers.credit.groups.situation_graph import distances
 from manyturn.trainers.credit.groups.situations import situations
-from manyturn.trainers.credit.groups.two_levels import two_levels
+from manyturn.trainers.credit.groups.two_level_advantage import two_levels
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 
 PAYS = 10.0  # what a success pays there, where ours pays 1

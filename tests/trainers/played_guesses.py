@@ -13,7 +13,7 @@ from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.teacher_prompts import Advice, Advised
-from manyturn.agents.play.vocabulary_texts import texts_of
+from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import InlineSeats, Seats, open_seats
 from manyturn.trainers.recipe.config import RunConfig, configure

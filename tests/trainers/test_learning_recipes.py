@@ -23,7 +23,7 @@ from manyturn.trainers.recipe.config import RunConfig, configure, to_toml
 from manyturn.trainers.record.checkpoint import ONE_POLICY, newest_checkpoint, read_state, save_checkpoint
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 
 FLOORS: dict[str, Any] = {
     "env": {"id": f"{Path(__file__).with_name('floors.py')}:Floors"},

@@ -22,8 +22,8 @@ from manyturn.trainers.credit.audit.effects import END
 from manyturn.trainers.credit_audit.common_random_numbers import Noise
 from manyturn.trainers.credit_audit.config import AuditConfig
 from manyturn.trainers.credit_audit.group_episodes import GroupEpisode, GroupTurn, PlayedTask
-from manyturn.trainers.credit_audit.player import GROUP, Continued, StartTable, Wish, finite_return, played_turn
 from manyturn.trainers.credit_audit.rewindable_env import Situation, World
+from manyturn.trainers.credit_audit.text_player import GROUP, Continued, StartTable, Wish, finite_return, played_turn
 
 _MOST = 10**9  # more than any number of a continuation
 

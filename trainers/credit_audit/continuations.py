@@ -9,7 +9,7 @@ from manyturn.trainers.credit.audit.effects import Effects, effects_of_task, hal
 from manyturn.trainers.credit.audit.sampling_budget import Starts, further, uses
 from manyturn.trainers.credit_audit.config import AuditConfig
 from manyturn.trainers.credit_audit.group_episodes import PlayedTask
-from manyturn.trainers.credit_audit.player import CRITIC, TRUTH, AuditPlayer, Wish
+from manyturn.trainers.credit_audit.text_player import CRITIC, TRUTH, AuditPlayer, Wish
 
 LEAST = 4  # continuations of every situation in any case: variances of fewer say nothing
 _CAUTION = 0.9  # the cost of a continuation is an estimate from the first ones

@@ -28,8 +28,8 @@ import numpy as np
 from manyturn.envs.contract.random_keys import digest
 from manyturn.trainers.credit.audit.gradient_alignment import FirstActions
 from manyturn.trainers.credit.audit.method_credit import BRANCHES
-from manyturn.trainers.credit.audit.sample import AuditedTask
-from manyturn.trainers.credit.rollouts import Rollout
+from manyturn.trainers.credit.audit.turn_sample import AuditedTask
+from manyturn.trainers.credit.external_rollouts import Rollout
 from manyturn.trainers.credit_audit.continuations import effects_of, reach_of
 from manyturn.trainers.credit_audit.group_episodes import GroupEpisode, GroupTurn, PlayedTask
 

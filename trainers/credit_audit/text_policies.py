@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from manyturn.agents.play.python_policy import PolicyError, PythonPolicy, code_of
-from manyturn.envs.contract.registration.environments import is_file, load_file
+from manyturn.envs.contract.registration.env_registry import is_file, load_file
 from manyturn.trainers.credit_audit.common_random_numbers import Noise, picked
 from manyturn.trainers.credit_audit.rewindable_env import World
 

@@ -16,7 +16,7 @@ from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.model.model_config import MODELS
 from manyturn.agents.model.models.tiny import TinyModel
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.play.scripted import SCRIPTS
+from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.records.task_id_files import named_tasks
 from manyturn.envs.contract.env.error_location import OF_A_FILE
 from manyturn.envs.contract.near_names import near_names
@@ -35,7 +35,7 @@ from manyturn.trainers.learn.learner.column import COLUMNS, refuse_columns
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
-from manyturn.trainers.play.order.order_config import OrderConfig
+from manyturn.trainers.play.order.async_config import OrderConfig
 from manyturn.trainers.play.order.placement_config import PlacementConfig
 from manyturn.trainers.play.rollout.rollout_config import RolloutConfig
 from manyturn.trainers.play.tasks.curricula.uniform import UniformConfig

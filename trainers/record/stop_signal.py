@@ -6,7 +6,14 @@ from collections.abc import Coroutine
 from types import FrameType
 from typing import Any, Self, TypeVar
 
-from manyturn.envs.hosting.local.watchdog import PATIENCE_SECONDS, SIGNALS, Interrupted, arm, put_back, watchdog
+from manyturn.envs.hosting.local.shutdown_watchdog import (
+    PATIENCE_SECONDS,
+    SIGNALS,
+    Interrupted,
+    arm,
+    put_back,
+    watchdog,
+)
 
 Result = TypeVar("Result")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manyturn.agents.text.choices import Allowed, Choices, TrieNode
+from manyturn.agents.text.choice_decoding import Allowed, Choices, TrieNode
 
 
 @dataclass(slots=True, eq=False)

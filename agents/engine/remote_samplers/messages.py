@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused, Reply, Sampling
-from manyturn.agents.text.choices import Choices
+from manyturn.agents.text.choice_decoding import Choices
 from manyturn.agents.tokens.episode_key import EpisodeKey
 
 PATH = "/sampler"

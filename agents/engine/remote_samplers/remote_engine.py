@@ -23,7 +23,7 @@ from manyturn.agents.engine.remote_samplers.messages import LANGUAGE, draw_to_wi
 from manyturn.agents.engine.remote_samplers.sampler_connection import Sampler
 from manyturn.agents.engine.remote_samplers.weight_channel import Packed
 from manyturn.agents.engine.weight_source import ModuleWeights, Weights
-from manyturn.agents.text.choices import Choices
+from manyturn.agents.text.choice_decoding import Choices
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.random_keys import seed_of
 from manyturn.envs.hosting.handle.messages import encode

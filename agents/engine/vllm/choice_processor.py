@@ -12,7 +12,7 @@ import torch
 from vllm.v1.sample.logits_processor import AdapterLogitsProcessor  # pyright: ignore[reportMissingImports]
 
 from manyturn.agents.engine.vllm.reply_request import REPLIES
-from manyturn.agents.text.choices import Choices
+from manyturn.agents.text.choice_decoding import Choices
 
 if TYPE_CHECKING:
     from vllm.sampling_params import SamplingParams  # pyright: ignore[reportMissingImports]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from manyturn.agents.engine.engine import Sampling
-from manyturn.agents.text.choices import Choices
+from manyturn.agents.text.choice_decoding import Choices
 
 PROCESSOR = "manyturn.agents.engine.vllm.choice_processor:LimitedReplies"
 REPLIES = "manyturn_replies"  # the name of the extra argument that holds the choices

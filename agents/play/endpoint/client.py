@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from manyturn.agents.play.endpoint.options import Endpoint
-from manyturn.envs.contract.secret_mask import MASK, add_secrets, masked
+from manyturn.envs.contract.credential_mask import MASK, add_secrets, masked
 from manyturn.envs.users.endpoint.address import PATH, endpoint_address
 from manyturn.envs.users.endpoint.http_post import NoAnswer, Post, Response
 

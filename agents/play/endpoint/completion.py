@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from manyturn.agents.play.endpoint.token_counts import TokenCount
-from manyturn.agents.text.template import well_formed
+from manyturn.agents.text.chat_template import well_formed
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks")
 """Names under which servers give reasoning next to the words of a message."""

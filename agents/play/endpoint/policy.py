@@ -16,8 +16,8 @@ from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
 from manyturn.agents.play.endpoint.retries import Asking, EndpointError
 from manyturn.agents.play.endpoint.tool_calls import action_of
 from manyturn.agents.play.episode import Act, ContextFull, Cut
+from manyturn.agents.text.chat_template import well_formed
 from manyturn.agents.text.context import CONTEXTS
-from manyturn.agents.text.template import well_formed
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.random_keys import generator

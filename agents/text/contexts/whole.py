@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from manyturn.agents.text.chat_template import ChatTemplate
 from manyturn.agents.text.context import CONTEXTS, Context, Exchange, Memory
-from manyturn.agents.text.template import ChatTemplate
 from manyturn.envs.contract.options.registry import Named
 
 

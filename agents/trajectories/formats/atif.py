@@ -32,8 +32,8 @@ from manyturn.agents.trajectories.ledger_turns import (
     said_of,
 )
 from manyturn.agents.trajectories.trajectory import VERSION, Trajectory, TrajectoryError, canonical, pack, unpack
+from manyturn.envs.contract.credential_mask import masked
 from manyturn.envs.contract.env.roles import ONE_ROLE
-from manyturn.envs.contract.secret_mask import masked
 
 SCHEMA = "ATIF-v1.8"
 _OURS = "manyturn"

@@ -13,7 +13,7 @@ from typing import Any
 from manyturn.agents.trajectories.atomic_folder import new_folder
 from manyturn.agents.trajectories.conversation import conversations
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, from_plain, to_plain
-from manyturn.envs.contract.secret_mask import masked_value
+from manyturn.envs.contract.credential_mask import masked_value
 
 DATA = "data"
 _COPIED = ("task", "content", "split", "difficulty", "stage", "member", "success", "ending", "turns")

@@ -17,8 +17,8 @@ from manyturn.agents.trajectories.atomic_folder import new_folder
 from manyturn.agents.trajectories.conversation import Message, conversations, of_exchanges
 from manyturn.agents.trajectories.formats.chat import exchanges_of
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, from_plain, to_plain
+from manyturn.envs.contract.credential_mask import masked
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.secret_mask import masked
 
 _OURS = "manyturn"
 

@@ -31,7 +31,6 @@ from typing import NamedTuple
 from transformers.utils import logging as transformers_logging
 
 from benchmarks.credit.methods.cell import line_of
-from benchmarks.credit.methods.lines import Line, append, cell_of, choice, idle_as, read_lines
 from benchmarks.credit.methods.plan import (
     WORLDS,
     Cell,
@@ -42,7 +41,8 @@ from benchmarks.credit.methods.plan import (
     plan_hash,
     seeds,
 )
-from benchmarks.kit.cell import config_changes
+from benchmarks.credit.methods.result_store import Line, append, cell_of, choice, idle_as, read_lines
+from benchmarks.kit.comparison_run import config_changes
 from benchmarks.kit.provenance import RESULTS, commit, refuse, same_code
 from manyturn.trainers.record.stop_signal import Stopped
 

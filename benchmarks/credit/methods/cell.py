@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.credit.methods.lines import Line
 from benchmarks.credit.methods.plan import Cell, config_of, hypotheses_hash, plan_hash, warmup_of
-from benchmarks.kit.cell import Start, config_changes, finish, held_out, run_cell
+from benchmarks.credit.methods.result_store import Line
+from benchmarks.kit.comparison_run import Start, config_changes, finish, held_out, run_cell
 from benchmarks.kit.provenance import commit, machine
 from manyturn.trainers.record.checkpoint import newest_checkpoint
 from manyturn.trainers.record.run_folder import read_metrics

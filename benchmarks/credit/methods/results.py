@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import permutation_test
 
-from benchmarks.credit.methods.lines import Line, idle_as
 from benchmarks.credit.methods.plan import BASE, CHOICE_SEEDS, WORLDS, full_row_of, hypotheses, order, parts_of
+from benchmarks.credit.methods.result_store import Line, idle_as
 from manyturn.agents.evaluation.statistics import Interval, holm, mean_interval
 
 Scores = dict[str, dict[str, list[float]]]

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.credit.methods.figure import draw, draw_tested
-from benchmarks.credit.methods.lines import Line, choice, read_lines
 from benchmarks.credit.methods.plan import METHODS, WORLDS, hypotheses_hash, order, seeds
+from benchmarks.credit.methods.result_store import Line, choice, read_lines
 from benchmarks.credit.methods.results import Difference, Results, judged
 from benchmarks.kit.provenance import RESULTS
 from benchmarks.kit.table import table

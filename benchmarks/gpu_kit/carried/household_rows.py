@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.gpu_kit import shapes
+from benchmarks.gpu_kit import random_models
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe
 from manyturn.trainers.learn.passes.samples import Sample, samples_of
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.run_folder import RunFolder
-from manyturn.trainers.run.setup.run import open_run
-from manyturn.trainers.run.step.step_episodes import play_groups
+from manyturn.trainers.run.setup.run_builder import open_run
+from manyturn.trainers.run.step.rollout_collection import play_groups
 
 RECIPE = "household-gigpo-qwen2.5-1.5b"
 REPLY = 100.0  # mean tokens, were there no limit
@@ -36,7 +36,7 @@ _COLUMNS = ("ids", "reply_mask", "engine_logprob", "reply")
 
 def household(device: str, toy: bool, more: Mapping[str, Any] | None = None) -> RunConfig:
     """The recipe as it stands, with random weights in the model's shape."""
-    shapes.register()
+    random_models.register()
     recipe = load_recipe(RECIPE)
     recipe["model"] = {"name": "gpu-shape", "shape": "qwen2.5-1.5b", "reply": REPLY}
     recipe = overlay(recipe, {"device": device, **(TOY if toy else {})})

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from benchmarks.gpu_kit.shapes import fill, random_model
+from benchmarks.gpu_kit.random_models import fill, random_model
 from benchmarks.kit.conversations import conversations
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.model.model_internals import move

@@ -20,15 +20,15 @@ import torch
 from benchmarks.gpu_kit.carried import reference
 from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
-from benchmarks.gpu_kit.journal import Figures
-from benchmarks.gpu_kit.shapes import random_model, with_adapters
+from benchmarks.gpu_kit.measurement_log import Figures
+from benchmarks.gpu_kit.random_models import random_model, with_adapters
 from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.model.model_internals import move
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.trainers.learn.objective.correction import mismatch
+from manyturn.trainers.learn.objective.rollout_correction import mismatch
 from manyturn.trainers.learn.passes.forward import Reader, read, recompute_activations
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
 from manyturn.trainers.learn.passes.samples import Sample, at_replies

@@ -14,9 +14,9 @@ import torch
 
 from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
-from benchmarks.gpu_kit.journal import Figures
+from benchmarks.gpu_kit.measurement_log import Figures
 from benchmarks.gpu_kit.profile import profiled
-from benchmarks.gpu_kit.shapes import SHAPES, random_model, with_adapters
+from benchmarks.gpu_kit.random_models import SHAPES, random_model, with_adapters
 from manyturn.agents.engine.decoding.decoder import Decoder
 from manyturn.agents.engine.decoding.memory import cache_shape
 from manyturn.agents.engine.decoding.page_pool import PAGE, PagePool

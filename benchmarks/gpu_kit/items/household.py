@@ -33,16 +33,16 @@ from benchmarks.gpu_kit.carried import household_rows
 from benchmarks.gpu_kit.carried.household_rows import household
 from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
-from benchmarks.gpu_kit.journal import Figures
+from benchmarks.gpu_kit.measurement_log import Figures
 from manyturn.agents.play.episode import Episode
 from manyturn.trainers.learn.passes.samples import Sample, samples_of
 from manyturn.trainers.learn.passes.trie.tree import Tree
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_folder import RunFolder
-from manyturn.trainers.run.setup.run import Run, open_run
+from manyturn.trainers.run.setup.run_builder import Run, open_run
 from manyturn.trainers.run.step.policy_update import policy_updates
-from manyturn.trainers.run.step.step_episodes import play_groups
+from manyturn.trainers.run.step.rollout_collection import play_groups
 
 
 @dataclass

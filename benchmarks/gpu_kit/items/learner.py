@@ -21,9 +21,9 @@ from benchmarks.gpu_kit.carried import household_rows
 from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
 from benchmarks.gpu_kit.flops import of_rows, of_tree
-from benchmarks.gpu_kit.journal import Figures
+from benchmarks.gpu_kit.measurement_log import Figures
 from benchmarks.gpu_kit.profile import profiled
-from benchmarks.gpu_kit.shapes import random_model, with_adapters
+from benchmarks.gpu_kit.random_models import random_model, with_adapters
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig

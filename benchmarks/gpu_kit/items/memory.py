@@ -15,7 +15,7 @@ import torch
 from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
 from benchmarks.gpu_kit.items.learner import RANK, Setting, learner_of
-from benchmarks.gpu_kit.journal import Figures
+from benchmarks.gpu_kit.measurement_log import Figures
 from benchmarks.kit.conversations import conversations
 from manyturn.agents.engine.decoding.memory import cache_bytes
 from manyturn.agents.engine.device_memory import training_bytes
@@ -26,7 +26,7 @@ from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.cli.hardware_checks import hardware
 from manyturn.trainers.learn.learner.learner import Learner
-from manyturn.trainers.learn.learner.pass_memory import update_memory
+from manyturn.trainers.learn.learner.memory_estimate import update_memory
 
 _DRAWING = {"at least": 0.9, "at most": 1.1}  # measured over predicted
 

@@ -15,8 +15,8 @@ from transformers import ContinuousBatchingConfig, GenerationConfig, PreTrainedM
 
 from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
-from benchmarks.gpu_kit.journal import Figures
-from benchmarks.gpu_kit.shapes import SHAPES, random_model
+from benchmarks.gpu_kit.measurement_log import Figures
+from benchmarks.gpu_kit.random_models import SHAPES, random_model
 from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig

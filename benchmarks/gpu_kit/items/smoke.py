@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.gpu_kit.cases import BROKEN, NOT_BEGUN, Writer
-from benchmarks.gpu_kit.journal import Figures
+from benchmarks.gpu_kit.measurement_log import Figures
 from benchmarks.kit.provenance import ROOT
 
 _TESTS = ROOT / "tests" / "gpu"

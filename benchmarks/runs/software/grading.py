@@ -26,9 +26,9 @@ from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.engine.container_engine import ContainerEngine, client
 from manyturn.containers.pool import lease
 from manyturn.envs.benchmarks.swebench.differential_check import met
-from manyturn.envs.benchmarks.swebench.harness_run import evaluate
 from manyturn.envs.benchmarks.swebench.image_preparation import prepare
 from manyturn.envs.benchmarks.swebench.log_grader import Resolved
+from manyturn.envs.benchmarks.swebench.patch_evaluation import evaluate
 from manyturn.envs.benchmarks.swebench.rows import load
 from manyturn.envs.software.env import TEST_SECONDS
 from manyturn.envs.software.grading.grader import RESOLVED, TIMEOUT, Grade, grade

@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from benchmarks.kit.cell import finish, plant
+from benchmarks.kit.comparison_run import finish, plant
 from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.runs.software.loophole_world import GRADERS, PRACTICE, TRUSTING
 from manyturn.agents.records.episode_rows import read_episodes

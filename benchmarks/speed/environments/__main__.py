@@ -21,8 +21,8 @@ from typing import Any
 from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.speed.environments import peers
 from manyturn.envs.contract.env.text_env import TextEnv
-from manyturn.envs.contract.registration.catalog import register_all
-from manyturn.envs.contract.registration.environments import env_ids, make
+from manyturn.envs.contract.registration.builtin_envs import register_all
+from manyturn.envs.contract.registration.env_registry import env_ids, make
 from manyturn.envs.contract.tasks.task import Task
 
 OUT = RESULTS / "env_speed.json"

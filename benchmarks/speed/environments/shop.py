@@ -29,10 +29,10 @@ from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, origin, write
 from manyturn.envs.contract.random_keys import generator
-from manyturn.envs.contract.registration.catalog import register_all
-from manyturn.envs.contract.registration.environments import make
+from manyturn.envs.contract.registration.builtin_envs import register_all
+from manyturn.envs.contract.registration.env_registry import make
 from manyturn.envs.shop.generated.product_generator import goods
-from manyturn.envs.shop.visit_env import VisitEnv
+from manyturn.envs.shop.shop_env import VisitEnv
 from manyturn.envs.shop.webshop.records import ALL_ATTRIBUTES, ALL_PRODUCTS
 
 OUT = RESULTS / "shop_speed.json"
@@ -58,8 +58,8 @@ ROWS: dict[str, tuple[str, float | None, float | None]] = {
 _FRESH = """
 import json, sys, time
 from pathlib import Path
-from manyturn.envs.contract.registration.catalog import register_all
-from manyturn.envs.contract.registration.environments import make
+from manyturn.envs.contract.registration.builtin_envs import register_all
+from manyturn.envs.contract.registration.env_registry import make
 def mib(what):
     return int(Path("/proc/self/status").read_text().partition(what + ":")[2].split()[0]) / 1024
 def first(seed):

@@ -27,7 +27,7 @@ from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
-from manyturn.trainers.learn.learner.pass_memory import update_memory
+from manyturn.trainers.learn.learner.memory_estimate import update_memory
 from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
 
 OUT = RESULTS / "learner_memory.json"

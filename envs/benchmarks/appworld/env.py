@@ -62,7 +62,7 @@ from manyturn.envs.benchmarks.appworld.world import ForkedWorld, ServedWorld, Wo
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.software.source.text_sanitizer import bounded
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 
 KINDS = ("base", "miss_func", "miss_param", "long_context")
 COUNT = 200  # tasks of each kind

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from manyturn.envs.benchmarks.bfcl.package_data import interface
-from manyturn.envs.contract.python_syntax import parse_expression
+from manyturn.envs.contract.python_parser import parse_expression
 from manyturn.envs.tools.toolset import ToolFault
 
 STATELESS = frozenset({"MathAPI"})

@@ -14,7 +14,7 @@ from manyturn.envs.benchmarks.java_process import JavaLost, JavaObject
 from manyturn.envs.benchmarks.scienceworld.variations import PACKAGE, VERSION
 from manyturn.envs.contract.atomic_files import cache_of, replace_text
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 
 _ENTRY = "scienceworld.runtime.pythonapi.PythonInterface"
 _CHOICE = re.compile(r"^(\d+):\t", re.MULTILINE)

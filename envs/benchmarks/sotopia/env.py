@@ -14,7 +14,7 @@ from manyturn.envs.benchmarks.sotopia.judgement import JudgedPartner
 from manyturn.envs.benchmarks.sotopia.scene import known_to, known_to_all, name
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.users.endpoint.llm_client import ModelOptions
 from manyturn.envs.users.llm_judge import Judge, JudgeOptions

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from manyturn.envs.benchmarks.sotopia.scene import RELATIONSHIPS
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.contract.registration.regular_file import regular_file
 from manyturn.envs.contract.tasks.task import SPLITS, Task, split_of
 

@@ -1,8 +1,9 @@
 """Our own check beside the official grader: a patch that it calls right has to compute what the row's patch computes.
 
 The official grader reads the log that the graded process prints, and that process can print a better one. So the tests
-that decide are asked as questions, in copies with other literals too; see ``manyturn.envs.software.grading.challenge``.
-That takes tests that pytest runs by their ids, and a row with its own patch. Other rows cannot be challenged.
+that decide are asked as questions, in copies with other literals too; see
+``manyturn.envs.software.grading.differential_testing``. That takes tests that pytest runs by their ids, and a row with
+its own patch. Other rows cannot be challenged.
 """
 
 from collections.abc import Mapping
@@ -10,13 +11,13 @@ from typing import NamedTuple
 
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import Sandbox, SandboxRefused, Snapshot
-from manyturn.envs.benchmarks.swebench.harness_run import SECONDS as DEADLINE
-from manyturn.envs.benchmarks.swebench.harness_run import evaluate
 from manyturn.envs.benchmarks.swebench.image_preparation import HIDDEN
 from manyturn.envs.benchmarks.swebench.log_grader import Grade, Resolved
-from manyturn.envs.benchmarks.swebench.patches import SETUP_SECONDS, EvaluationBroke, unpack, with_input
+from manyturn.envs.benchmarks.swebench.patch_evaluation import SECONDS as DEADLINE
+from manyturn.envs.benchmarks.swebench.patch_evaluation import evaluate
+from manyturn.envs.benchmarks.swebench.patch_extraction import SETUP_SECONDS, EvaluationBroke, unpack, with_input
 from manyturn.envs.benchmarks.swebench.rows import R2EGYM, Row
-from manyturn.envs.software.grading.challenge import Challenge, Met, Tests, deck_of
+from manyturn.envs.software.grading.differential_testing import Challenge, Met, Tests, deck_of
 
 SECONDS = 600.0
 """Of the processor's time, for a run of the tests."""

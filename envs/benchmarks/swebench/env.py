@@ -13,15 +13,15 @@ from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.engine.preflight import examined
 from manyturn.containers.sandbox import WORKSPACE, Sandbox, SandboxLimits, overrun_behind
 from manyturn.envs.benchmarks.swebench.differential_check import UNGRADED, judged
-from manyturn.envs.benchmarks.swebench.harness_run import LOG_BYTES
 from manyturn.envs.benchmarks.swebench.image_preparation import Prepared, prepare
-from manyturn.envs.benchmarks.swebench.patches import NoPatch, take_patch, unpack
+from manyturn.envs.benchmarks.swebench.patch_evaluation import LOG_BYTES
+from manyturn.envs.benchmarks.swebench.patch_extraction import NoPatch, take_patch, unpack
 from manyturn.envs.benchmarks.swebench.predictions import PATCH_MARK
 from manyturn.envs.benchmarks.swebench.rows import REBENCH, SWEBENCH, SWEGYM, SWESMITH, DataError, Row, load
 from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.random_keys import seed_of
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.contract.tasks.task import SPLITS, Task, split_of
 from manyturn.envs.software.source.text_sanitizer import harmless
 from manyturn.envs.software.testing.time_budget import TimeBudget

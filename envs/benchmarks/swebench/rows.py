@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.envs.benchmarks.swebench.log_parsers import parser_of
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 
 LARGEST_FILE, LARGEST_ROW = 4_000_000_000, 50_000_000
 SWEBENCH, SWEGYM, SWESMITH, R2EGYM, REBENCH = "swe-bench", "swe-gym", "swe-smith", "r2e-gym", "swe-rebench"

@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.python_syntax import parse
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.python_parser import parse
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 
 CLONE = {
     "v1": "git clone https://github.com/sierra-research/tau-bench && git -C tau-bench checkout 59a200c",

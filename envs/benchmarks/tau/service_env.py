@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.benchmarks.tau.customer import Customer, CustomerOptions
-from manyturn.envs.benchmarks.tau.desk import tool
-from manyturn.envs.benchmarks.tau.service import AgentCall, Deeds, Service, all_said
+from manyturn.envs.benchmarks.tau.agent_tools import tool
+from manyturn.envs.benchmarks.tau.domain import AgentCall, Deeds, Service, all_said
+from manyturn.envs.benchmarks.tau.rule_customer import Customer, CustomerOptions
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.task import Task

@@ -1,6 +1,7 @@
 """TextWorld as an environment of text."""
 
 import re
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -188,7 +189,9 @@ def _started(file: str) -> Any:
         **dict.fromkeys((*_LATEST, "objective", "score", "max_score", "won", "lost", "verbs", "game"), True),
         **dict.fromkeys(("admissible_commands", "policy_commands", "intermediate_reward"), True),
     )
-    game = textworld.start(file, infos)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the interpreter has no score of its own for these games, and TextWorld has
+        game = textworld.start(file, infos)
     game.seed(1)  # else the interpreter draws from the clock
     return game
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from manyturn.envs.contract.atomic_files import cache_of
 from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 
 VERSION = "1.7.0"
 KINDS = ("custom", "tw-simple", "tw-coin_collector", "tw-treasure_hunter", "tw-cooking")

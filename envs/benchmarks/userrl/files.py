@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.contract.tasks.task import SPLITS, Task, split_of
 
 CLONE = "git clone https://github.com/SalesforceAIResearch/UserRL && git -C UserRL checkout cf55a30"

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from manyturn.envs.contract.python_syntax import parse_expression
+from manyturn.envs.contract.python_parser import parse_expression
 from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.stable_random import Draws
 

@@ -3,7 +3,7 @@
 import stat
 from pathlib import Path
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 
 
 def regular_file(path: Path, what: str) -> Path:

@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from manyturn.envs.contract.python_syntax import parse
+from manyturn.envs.contract.python_parser import parse
 
 
 class NamesakeError(ValueError):

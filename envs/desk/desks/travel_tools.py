@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
+from manyturn.envs.desk.base_tools import DeskTools
 from manyturn.envs.desk.database import Record
-from manyturn.envs.desk.desk_tools import DeskTools
 from manyturn.envs.tools.tool import ToolError
 
 Cabin = Literal["basic", "economy", "business"]

@@ -15,7 +15,7 @@ import gymnasium
 from manyturn.envs.contract.env.error_location import MACHINERY, OF_A_FILE
 from manyturn.envs.contract.options.plugins import plugin_points
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.environments import is_elsewhere, is_file, maker_of, spec_of
+from manyturn.envs.contract.registration.env_registry import is_elsewhere, is_file, maker_of, spec_of
 from manyturn.envs.contract.registration.sibling_modules import source_files
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import portable_name

@@ -16,12 +16,12 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.env.error_location import place_of, place_of_method
 from manyturn.envs.contract.env.roles import ONE_ROLE
-from manyturn.envs.contract.env.space_faults import refuse_excluded
+from manyturn.envs.contract.env.space_containment import refuse_excluded
 from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.env.text_space import TextSpace
 from manyturn.envs.contract.env.turn import MOST_REWARD, ContractError, shown, too_large, wrong_return
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.environments import NeedsSetup, OutsideLost, make
+from manyturn.envs.contract.registration.env_registry import NeedsSetup, OutsideLost, make
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.tasks.task import GROWN, SPLITS, Direction, GeneratedTasks, ListsTasks, Task
 from manyturn.envs.contract.wrappers.reward_wrapper import WrapperMismatch, plain_wrappers, wrap

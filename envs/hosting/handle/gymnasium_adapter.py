@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium
 
-from manyturn.envs.contract.env.space_faults import refuse_excluded
+from manyturn.envs.contract.env.space_containment import refuse_excluded
 from manyturn.envs.contract.env.turn import OUTCOME, Turn, checked_actions, checked_turn, wrong_return
 from manyturn.envs.hosting.handle.info_key_check import checked_flags
 

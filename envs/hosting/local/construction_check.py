@@ -9,9 +9,9 @@ from typing import Any
 from manyturn.envs.hosting.handle.deadline import beat
 from manyturn.envs.hosting.handle.env_description import EnvRecord
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
-from manyturn.envs.hosting.handle.handshake import hello_of
-from manyturn.envs.hosting.local.one_shot import OneShot, OneShotLost
+from manyturn.envs.hosting.handle.env_spec_message import hello_of
 from manyturn.envs.hosting.local.resource_use import WorkerLimits
+from manyturn.envs.hosting.local.subprocess_call import OneShot, OneShotLost
 
 
 def try_out(name: str, kwargs: Mapping[str, Any] | None, timeout: float, limits: WorkerLimits) -> None:

@@ -23,11 +23,11 @@ from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_description import EnvRecord
 from manyturn.envs.hosting.handle.env_fingerprint import was_edited
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle, not_made
-from manyturn.envs.hosting.handle.handshake import hello_of
+from manyturn.envs.hosting.handle.env_spec_message import hello_of
 from manyturn.envs.hosting.handle.messages import step_from_wire, task_to_wire
 from manyturn.envs.hosting.local.construction_check import try_out
 from manyturn.envs.hosting.local.resource_use import USUAL, WorkerLimits
-from manyturn.envs.hosting.local.watchdog import watchdog
+from manyturn.envs.hosting.local.shutdown_watchdog import watchdog
 from manyturn.envs.hosting.local.worker import WorkerError
 from manyturn.envs.hosting.local.worker_pool import PooledWorker, WorkerPool
 

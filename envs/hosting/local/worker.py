@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from manyturn.envs.hosting.handle.deadline import where_it_hung
-from manyturn.envs.hosting.handle.handshake import KEEPER
+from manyturn.envs.hosting.handle.env_spec_message import KEEPER
 from manyturn.envs.hosting.handle.messages import ERRORS, LIMIT, decode, encode
 
 START_SECONDS = 60.0  # a worker's imports, on a machine that is busy

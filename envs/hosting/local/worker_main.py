@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from manyturn.envs.hosting.handle.deadline import allow
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle, not_made
-from manyturn.envs.hosting.handle.handshake import heed, take_streams
+from manyturn.envs.hosting.handle.env_spec_message import heed, take_streams
 from manyturn.envs.hosting.handle.messages import decode, encode, error_kind, step_to_wire, task_from_wire
 
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from manyturn.envs.contract.registration.environments import guarded_arguments, is_file
-from manyturn.envs.hosting.handle.handshake import KEEPER
+from manyturn.envs.contract.registration.env_registry import guarded_arguments, is_file
+from manyturn.envs.hosting.handle.env_spec_message import KEEPER
 from manyturn.envs.hosting.handle.messages import LIMIT, decode, encode
 from manyturn.envs.hosting.local.resource_use import USUAL, WorkerLimits
 from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT
@@ -238,7 +238,7 @@ class _Placer:
         try:
             process = await asyncio.create_subprocess_exec(
                 *(*KEEPER, str(os.getpid())),
-                *(sys.executable, "-P", "-m", "manyturn.serving.ray.main"),
+                *(sys.executable, "-P", "-m", "manyturn.serving.ray.launcher"),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

@@ -10,16 +10,16 @@ import numpy as np
 
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
-from manyturn.envs.contract.registration.environments import make
+from manyturn.envs.contract.registration.env_registry import make
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.shop.browser.page_visit import Visit
+from manyturn.envs.shop.browser.shop_visit import Visit
 from manyturn.envs.shop.pages.pages import SEARCH
-from manyturn.envs.shop.visit_env import VisitEnv
+from manyturn.envs.shop.shop_env import VisitEnv
 from manyturn.envs.web.browser import BrowserError
 from manyturn.envs.web.chromium import require_browser
-from manyturn.envs.web.page_reader import INSTRUCTIONS, Action, PageReader, clean, parse
 from manyturn.envs.web.snapshot import Control
 from manyturn.envs.web.tab import Tab
+from manyturn.envs.web.text_browser import INSTRUCTIONS, Action, PageReader, clean, parse
 
 _SEARCH = "search["
 

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from manyturn.envs.shop.browser.page_html import CHOICE, LONGEST, POLICY, WORDS
-from manyturn.envs.shop.browser.page_visit import Visit
+from manyturn.envs.shop.browser.shop_visit import Visit
 from manyturn.envs.web.server_socket import listening
 
 _HEADERS = {

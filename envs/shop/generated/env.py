@@ -14,7 +14,7 @@ from manyturn.envs.shop.generated.product_kinds import type_label
 from manyturn.envs.shop.generated.shaping import PARTS, potential
 from manyturn.envs.shop.generated.shop_config import Assortment, AssortmentArguments
 from manyturn.envs.shop.pages.pages import WINDOW
-from manyturn.envs.shop.visit_env import VisitEnv
+from manyturn.envs.shop.shop_env import VisitEnv
 
 REWARDS = ("outcome", "shaped")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.shop.catalogue.catalogue import Product
 
 PRODUCTS, ATTRIBUTES, HUMAN = "items_shuffle_1000.json", "items_ins_v2_1000.json", "items_human_ins.json"

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from manyturn.envs.contract.python_syntax import parse
+from manyturn.envs.contract.python_parser import parse
 from manyturn.envs.software.source.edits import Edit, Piece, Places, applied
 
 VALUE, BOTH, TRUTH, RAISES, SEEN = "value", "both", "truth", "raises", "seen"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyturn.envs.contract.python_syntax import parse
+from manyturn.envs.contract.python_parser import parse
 from manyturn.envs.software.grading.answer_comparison import UNSTEADY
 from manyturn.envs.software.grading.assertion_questions import BOTH, VALUE
 from manyturn.envs.software.source.edits import Edit, Places, applied

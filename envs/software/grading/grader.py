@@ -25,7 +25,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from manyturn.containers.sandbox import Sandbox, SandboxRefused
-from manyturn.envs.software.grading.challenge import Challenge, Met, Tests, deck_of
+from manyturn.envs.software.grading.differential_testing import Challenge, Met, Tests, deck_of
 from manyturn.envs.software.source.file_tree import Changes, Tree, snapshot_of, with_changes
 from manyturn.envs.software.source.problem import Problem
 from manyturn.envs.software.testing.expected_failures import expected_to_fail

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from manyturn.envs.contract.python_syntax import parse
+from manyturn.envs.contract.python_parser import parse
 from manyturn.envs.software.source.edits import Edit, Places, Span, applied
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

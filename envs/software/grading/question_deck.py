@@ -1,8 +1,8 @@
 """A deck of questions for one problem: its tests, copies of them with other literals, and what the reference answers.
 
-Copies are drawn until some reach the fault (``fault_reach.py``), so that neither the fault nor a memory of the test's
-answers gets past them. What is drawn and answered depends on the problem alone: it is paid for once, and not by every
-grading.
+Copies are drawn until some reach the fault (``fault_detection.py``), so that neither the fault nor a memory of the
+test's answers gets past them. What is drawn and answered depends on the problem alone: it is paid for once, and not by
+every grading.
 
 The reference answers twice. Answers in which it does not agree with itself are left out. Of a copy in which it stops
 with an error, what it answers before that is asked. The second time it answers as programs will: two computed sides of
@@ -18,7 +18,7 @@ import numpy as np
 from manyturn.envs.software.grading.answer_comparison import UNSTEADY, same
 from manyturn.envs.software.grading.assertion_questions import BOTH, Questions
 from manyturn.envs.software.grading.comparison_sides import Part, divided, parts_of
-from manyturn.envs.software.grading.fault_reach import FaultReach
+from manyturn.envs.software.grading.fault_detection import FaultReach
 from manyturn.envs.software.grading.literal_mutations import altered
 from manyturn.envs.software.testing.pytest_run import FAILED, PASSED, PytestRun
 

@@ -7,7 +7,7 @@ from typing import Any
 from manyturn.containers.sandbox import Sandbox
 from manyturn.envs.software.mutation.candidates import Fault, combined, singles, split_of
 from manyturn.envs.software.mutation.fault_validation import VALID, FaultValidator, Verdict
-from manyturn.envs.software.mutation.search_journal import FaultTrial, Journal
+from manyturn.envs.software.mutation.search_checkpoint import FaultTrial, Journal
 from manyturn.envs.software.source.libraries import Library
 
 HARD = 0.2

@@ -15,7 +15,7 @@ from manyturn.envs.software.mutation.candidates import Fault
 from manyturn.envs.software.source.edits import applied
 from manyturn.envs.software.source.libraries import Library
 from manyturn.envs.software.source.library_sources import tree
-from manyturn.envs.software.testing.library_tests import Trial, Trials, Wanted
+from manyturn.envs.software.testing.library_test_runner import Trial, Trials, Wanted
 
 RUNS = 3
 """How often a run of tests must come out the same."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 
-from manyturn.envs.contract.python_syntax import parse
+from manyturn.envs.contract.python_parser import parse
 from manyturn.envs.software.source.edits import Edit, Piece, Places, Span
 
 Edits = Iterator[tuple[Span, tuple[Piece, ...]]]

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from manyturn.envs.contract.atomic_files import cache_of
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.software.source.libraries import PYTEST_INI, Library, pytest_ini
 
 MEND = 'run "manyturn data software" once'

@@ -7,7 +7,7 @@ from pathlib import Path
 from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.software.mutation.candidates import SPLITS
 from manyturn.envs.software.mutation.fault_validation import MOST_BROKEN, RUNS, VALID, Baseline
-from manyturn.envs.software.mutation.search_journal import FaultTrial
+from manyturn.envs.software.mutation.search_checkpoint import FaultTrial
 from manyturn.envs.software.source.libraries import library
 from manyturn.envs.software.tasks.task_entry import DIFFICULTIES, Entry
 from manyturn.envs.software.tasks.task_sources import LEARNT

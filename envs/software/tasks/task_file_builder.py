@@ -6,9 +6,9 @@ from pathlib import Path
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.envs.contract.atomic_files import replace_text
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.software.mutation.fault_search import search
-from manyturn.envs.software.mutation.search_journal import FaultTrial, Journal
+from manyturn.envs.software.mutation.search_checkpoint import FaultTrial, Journal
 from manyturn.envs.software.source.libraries import library
 from manyturn.envs.software.source.library_sources import MEND, missing
 from manyturn.envs.software.tasks import lock_file

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.contract.registration.regular_file import regular_file
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.software.source.libraries import library

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Collection, Mapping
 
-from manyturn.envs.contract.python_syntax import parse
+from manyturn.envs.contract.python_parser import parse
 
 
 def expected_to_fail(tests: Mapping[str, bytes], ids: Collection[str]) -> frozenset[str]:

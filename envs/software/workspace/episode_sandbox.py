@@ -24,7 +24,7 @@ from manyturn.containers.sandbox import (
     SandboxRefused,
     Snapshot,
 )
-from manyturn.envs.software.workspace.workspace_archive import Parcel, ParkedFiles
+from manyturn.envs.software.workspace.workspace_swap import Parcel, ParkedFiles
 
 _SCRATCH = "/tmp"
 _MOST_SCRATCH = 8_000_000  # bytes; a larger scratch folder is not kept

@@ -8,9 +8,9 @@ import numpy as np
 
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.tasks.task import SPLITS, Task
-from manyturn.envs.talk.booking.desk import SHOWN, BookingDesk
 from manyturn.envs.talk.booking.errands import LEVELS, ErrandLevel, errand_tasks, goal_of, in_words, town_for
 from manyturn.envs.talk.booking.expert_phrases import ask, book_text, query_text, tell
+from manyturn.envs.talk.booking.tools import SHOWN, BookingDesk
 from manyturn.envs.talk.booking.town import KINDS, SLOTS, TERMS, TRAITS
 from manyturn.envs.talk.talk_env import TalkEnv
 from manyturn.envs.tools.calls import is_call

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from manyturn.envs.contract.stable_random import Draws
-from manyturn.envs.talk.guessing.table import Table, Trait
+from manyturn.envs.talk.guessing.trait_table import Table, Trait
 
 TRAITS = (
     Trait("capital", "Is it a capital?", ("capital",)),

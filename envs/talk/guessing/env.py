@@ -17,7 +17,7 @@ from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
 from manyturn.envs.talk.guessing.cities import draw_cities, in_words
 from manyturn.envs.talk.guessing.everyday_objects import THINGS
 from manyturn.envs.talk.guessing.oracle import Oracle, answer_in
-from manyturn.envs.talk.guessing.table import Table
+from manyturn.envs.talk.guessing.trait_table import Table
 from manyturn.envs.talk.talk_env import TalkEnv
 from manyturn.envs.users.user_env import Maker, NoOptions
 

@@ -6,7 +6,7 @@ answer is that one does not know. What is not listed does not hold.
 
 from collections.abc import Mapping
 
-from manyturn.envs.talk.guessing.table import Table, Trait
+from manyturn.envs.talk.guessing.trait_table import Table, Trait
 
 TRAITS = (
     Trait("alive", "Is it alive?", ("alive", "living", "a living thing")),

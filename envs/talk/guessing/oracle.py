@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from manyturn.envs.contract.tasks.task import Task
-from manyturn.envs.talk.guessing.table import Table
+from manyturn.envs.talk.guessing.trait_table import Table
 from manyturn.envs.users.protocol import NOTHING, Heard, User
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"

@@ -10,9 +10,9 @@ from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.stable_random import Draws
 from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, Task, split_of
-from manyturn.envs.talk.support.confidant import PLIGHTS, Confidant
+from manyturn.envs.talk.support.cue_lexicon import CUES, DISMISS, NEEDS, TOPICS, sentence
 from manyturn.envs.talk.support.feelings import BEST, WORST, Feelings
-from manyturn.envs.talk.support.lexicon import CUES, DISMISS, NEEDS, TOPICS, sentence
+from manyturn.envs.talk.support.help_seeker import PLIGHTS, Confidant
 from manyturn.envs.talk.talk_env import TalkEnv
 from manyturn.envs.users.phrases import UNSEEN_SPLIT
 from manyturn.envs.users.user_env import Maker, NoOptions

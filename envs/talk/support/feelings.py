@@ -9,7 +9,7 @@ what it is about; each cue pays once; and length, repetition, parroting and seve
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from manyturn.envs.talk.support.lexicon import DISMISS, cues_in, topics_in, words_of
+from manyturn.envs.talk.support.cue_lexicon import DISMISS, cues_in, topics_in, words_of
 
 START, BEST, WORST, STEP = 40, 100, 10, 10
 _MOST_WORDS = 40

@@ -14,7 +14,7 @@ from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, Task, spli
 from manyturn.envs.talk.talk_env import TalkEnv
 from manyturn.envs.talk.tutor import pupil as rules
 from manyturn.envs.talk.tutor.pupil import Pupil, Tracer
-from manyturn.envs.talk.tutor.voice import PupilVoice
+from manyturn.envs.talk.tutor.pupil_user import PupilVoice
 from manyturn.envs.users.phrases import UNSEEN_SPLIT
 from manyturn.envs.users.user_env import Maker, NoOptions
 

@@ -45,7 +45,7 @@ def panel_make(
         Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
         --env.args.difficulty hard.
     """
-    from manyturn.api.panel_file import TaskChoice, make_panel_file
+    from manyturn.api.task_panel_file import TaskChoice, make_panel_file
 
     make_panel_file(env, TaskChoice(split, tasks, limit, usual=200), out, env_args or {})
 
@@ -63,7 +63,7 @@ def panel_verify(panel: Path, *, env: str | None = None, env_args: EnvArgs = Non
     env_args
         Arguments of its constructor that a panel's file must not give, such as programs, as a TOML table.
     """
-    from manyturn.api.panel_file import verify_panel_file
+    from manyturn.api.task_panel_file import verify_panel_file
 
     verify_panel_file(panel, env, env_args=env_args)
 
@@ -233,7 +233,7 @@ def _list_envs() -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
-    from manyturn.envs.contract.registration.environments import env_ids
+    from manyturn.envs.contract.registration.env_registry import env_ids
     from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
     # An id is there to be copied: the other columns make room for it.
@@ -254,7 +254,7 @@ def _list_envs() -> None:
 
 def _pages(names: tuple[str, ...], env_args: EnvArgs, cards: bool) -> None:
     from manyturn.cli.pages.env_pages import page
-    from manyturn.envs.contract.registration.environments import env_ids
+    from manyturn.envs.contract.registration.env_registry import env_ids
 
     if env_args or cards:
         raise ValueError("--markdown prints what is written of an environment: leave out --long, --json and --env.args")
@@ -276,7 +276,7 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
     from rich.console import Console
 
     from manyturn.cli.pages.env_cards import card, print_card
-    from manyturn.envs.contract.registration.environments import env_ids
+    from manyturn.envs.contract.registration.env_registry import env_ids
 
     if env_args and not names:
         raise ValueError("--env.args needs an environment that they are for: name it, such as manyturn/Maze-v0")

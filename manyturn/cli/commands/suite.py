@@ -43,7 +43,7 @@ def suite_verify(
     from rich.console import Console
 
     from manyturn.suites import find_suite
-    from manyturn.suites.check import checked, refuse_needs
+    from manyturn.suites.compatibility import checked, refuse_needs
     from manyturn.suites.table import show_checked
 
     refuse_needs(require)
@@ -65,7 +65,7 @@ def suite_page(name: str = "v1", *, results: Path | None = None) -> None:
         the suite's name.
     """
     from manyturn.suites import find_suite, results_folder
-    from manyturn.suites.page import page
+    from manyturn.suites.leaderboard import page
 
     suite, file = find_suite(name)
     print(page(suite, results or results_folder(file)), end="")

@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.cli.pages.env_pages import SECTIONS, described
-from manyturn.envs.conformance.costs import pace
-from manyturn.envs.conformance.probe import Policy, Subject, by_expert, by_random_policy, text_env_of
+from manyturn.envs.conformance.length_speed_checks import pace
+from manyturn.envs.conformance.probe_episodes import Policy, Subject, by_expert, by_random_policy, text_env_of
 from manyturn.envs.contract.env.text_env import TextEnv
-from manyturn.envs.contract.registration.environments import is_elsewhere
-from manyturn.envs.hosting.handle.handshake import hello_of
-from manyturn.envs.hosting.local.one_shot import OneShot, OneShotLost
+from manyturn.envs.contract.registration.env_registry import is_elsewhere
+from manyturn.envs.hosting.handle.env_spec_message import hello_of
+from manyturn.envs.hosting.local.subprocess_call import OneShot, OneShotLost
 from manyturn.terminal.escape import visible
 
 

@@ -11,7 +11,7 @@ import gymnasium
 from gymnasium.envs.registration import load_env_creator
 
 from manyturn.envs.contract.options.plugins import load_plugins, where_else
-from manyturn.envs.contract.registration.environments import UnknownEnv, arguments_of
+from manyturn.envs.contract.registration.env_registry import UnknownEnv, arguments_of
 
 SECTIONS = ("Task", "Observation", "Actions", "Reward", "End", "Splits", "Expert", "Floors")
 """What the docstring of a registered environment says, in this order, before ``Args``."""

@@ -110,7 +110,7 @@ def pieces(name: str) -> list[Piece]:
 def _piece(place: str, part: Options) -> Piece:
     fields, module = [*type(part).model_fields], sys.modules[type(part).__module__]
     if place == "rollout.rounds":
-        fields, module = ["rounds"], importlib.import_module("manyturn.trainers.play.rollout.refill")
+        fields, module = ["rounds"], importlib.import_module("manyturn.trainers.play.rollout.dynamic_sampling")
     name = part.name if isinstance(part, Named) else ""
     text = type(part).__doc__ if place in _BY_CLASS else module.__doc__
     if place == "env.wrappers":

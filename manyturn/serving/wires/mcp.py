@@ -16,8 +16,8 @@ from starlette.types import ASGIApp
 
 import manyturn
 from manyturn.serving.episodes import MOST_LISTED, MOST_SEED, Episodes
-from manyturn.serving.guard import MOST_BYTES
-from manyturn.serving.refusals import Refusal
+from manyturn.serving.error_replies import Refusal
+from manyturn.serving.middleware import MOST_BYTES
 from manyturn.serving.wire_state import Moment
 
 META = "manyturn/"

@@ -22,9 +22,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from manyturn.envs.contract.random_keys import seed_of
 from manyturn.serving.episodes import MOST_SEED, Episodes
-from manyturn.serving.refusals import Refusal
+from manyturn.serving.error_replies import Refusal
 from manyturn.serving.wire_state import Moment
-from manyturn.serving.wires.requests import answered, checked, json_of
+from manyturn.serving.wires.json_requests import answered, checked, json_of
 
 COOKIE = "manyturn_episode"
 _ABILITIES = {"supports_explicit_close": True, "supports_step_idempotency": True}

@@ -19,10 +19,10 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from manyturn.serving.episodes import MOST_SEED, Episodes
-from manyturn.serving.refusals import Refusal
+from manyturn.serving.error_replies import Refusal
 from manyturn.serving.wire_state import Moment
+from manyturn.serving.wires.json_requests import answered, checked, json_of
 from manyturn.serving.wires.openenv_metadata import fact_routes
-from manyturn.serving.wires.requests import answered, checked, json_of
 
 _CODES = {"bad_request": "VALIDATION_ERROR", "full": "CAPACITY_REACHED"}
 _BEGIN_SECONDS = 60.0  # for a session that has not begun any episode

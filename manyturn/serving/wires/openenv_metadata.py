@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 import manyturn
 from manyturn.serving.episodes import MOST_LISTED, Episodes
-from manyturn.serving.refusals import Refusal
+from manyturn.serving.error_replies import Refusal
 
 Handler = Callable[[Request], Awaitable[Response]]
 _KINDS = ("train", "validation", "test")  # of splits, of which OpenEnv knows no other

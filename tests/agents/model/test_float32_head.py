@@ -15,7 +15,7 @@ from manyturn.agents.model.model_config import MODELS, ModelContext, ModelError
 from manyturn.agents.model.model_internals import allowed_logits, move, output_head, without_peft_warning
 from manyturn.agents.model.models.pretrained import PretrainedModel
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.trainers.learn.passes import token_scores
+from manyturn.trainers.learn.passes import token_logprobs
 from manyturn.trainers.learn.passes.forward import read
 from manyturn.trainers.learn.passes.samples import Sample
 
@@ -52,7 +52,7 @@ def exact(language: LanguageModel) -> torch.Tensor:
 @pytest.mark.parametrize("at_once", [2**22, 64], ids=["all at once", "block by block"])
 @torch.no_grad()
 def test_log_probabilities_are_those_of_float32_logits(at_once, monkeypatch):
-    monkeypatch.setattr(token_scores, "AT_ONCE", at_once)
+    monkeypatch.setattr(token_logprobs, "AT_ONCE", at_once)
     errors = []
     for head in (True, False):
         language = coarse(head)

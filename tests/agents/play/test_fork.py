@@ -12,7 +12,7 @@ from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.episode import Ending
 from manyturn.agents.play.fork import Fork, Forking
-from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import open_seats
 

@@ -12,8 +12,8 @@ from manyturn.agents.model.language_model import build_tiny
 from manyturn.agents.play.agent import Agent, AgentConfig, Demonstrator
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.role_policy import Cast
-from manyturn.agents.play.scripted import SCRIPTS, Scripted
-from manyturn.agents.play.vocabulary_texts import texts_of
+from manyturn.agents.play.scripted_policy import SCRIPTS, Scripted
+from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import InlineSeats, open_seats
 

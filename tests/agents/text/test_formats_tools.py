@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from manyturn.agents.text.chat_template import ChatTemplate
 from manyturn.agents.text.contexts.whole import WholeConfig, WholeConversation
 from manyturn.agents.text.formats.tool_call import ToolCall, ToolCallConfig
 from manyturn.agents.text.reply_format import Parsed
-from manyturn.agents.text.template import ChatTemplate
 from manyturn.envs.tools.calls import call_text, calls_text, is_call, read_calls
 from manyturn.envs.tools.tool_prompt import with_tools
 

@@ -6,9 +6,9 @@ import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from manyturn.agents.text.chat_template import ChatTemplate, TemplateError
 from manyturn.agents.text.context import CONTEXTS
 from manyturn.agents.text.reply_format import FORMATS
-from manyturn.agents.text.template import ChatTemplate, TemplateError
 
 FORMAT_NAMES = ("free_text", "tagged", "tool_call", "native_tools")
 INSIDE, OUTSIDE = '{"name": "open", "arguments": {"door": "red"}}', '{"name": "open", "arguments": {"door": "blue"}}'

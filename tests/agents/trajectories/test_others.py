@@ -5,9 +5,9 @@ import json
 import pytest
 
 from manyturn.agents.trajectories.conversation import conversations, of_exchanges
+from manyturn.agents.trajectories.folder_writer import write_folder
 from manyturn.agents.trajectories.format_detection import read_any
 from manyturn.agents.trajectories.formats import chat, preferences
-from manyturn.agents.trajectories.import_folder import write_folder
 from manyturn.agents.trajectories.trajectory import TrajectoryError
 
 pytestmark = pytest.mark.versions

@@ -14,9 +14,9 @@ from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.records.episode_rows import episode_rows, turn_rows
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
+from manyturn.agents.trajectories.folder_writer import write_folder
 from manyturn.agents.trajectories.format_detection import read_any
-from manyturn.agents.trajectories.formats import atif, hub, training_trace
-from manyturn.agents.trajectories.import_folder import write_folder
+from manyturn.agents.trajectories.formats import atif, hub, openenv_trace
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, from_plain, to_plain
 from manyturn.envs.contract.tasks.task import Task
 
@@ -46,10 +46,10 @@ def test_an_atif_document_loses_nothing(one):
 def test_a_training_trace_loses_nothing_of_what_it_can_hold(one):
     if one.turns and (one.ledger is None or any(branch.allowed for branch in one.ledger.branches)):
         with pytest.raises(TrajectoryError, match="choose --as atif"):
-            list(training_trace.lines_of([one]))
+            list(openenv_trace.lines_of([one]))
         return
-    for line in training_trace.lines_of([one]):
-        same(one, training_trace.of_line(line, "line 1"))
+    for line in openenv_trace.lines_of([one]):
+        same(one, openenv_trace.of_line(line, "line 1"))
         turns = json.loads(line)["turns"]
         assert all(
             len(turn["loss_mask"]) == len(turn["prompt_token_ids"] + turn["completion_token_ids"]) for turn in turns

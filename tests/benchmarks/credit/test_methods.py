@@ -14,7 +14,6 @@ import manyturn as mt
 from benchmarks.credit.methods import __main__ as methods
 from benchmarks.credit.methods import table
 from benchmarks.credit.methods.__main__ import Selection, open_cells
-from benchmarks.credit.methods.lines import Choice, append, cell_of, choice, idle_as, read_lines
 from benchmarks.credit.methods.plan import (
     BASE,
     BOUNDS,
@@ -34,13 +33,14 @@ from benchmarks.credit.methods.plan import (
     seeds,
     warmup_of,
 )
+from benchmarks.credit.methods.result_store import Choice, append, cell_of, choice, idle_as, read_lines
 from benchmarks.credit.methods.results import Results, judged, one_sided_p
 from benchmarks.credit.settings import WORLDS_FILE
 from benchmarks.credit.worlds import PaidLong, PaidManners, PaidRepeated
-from benchmarks.kit.cell import config_changes
+from benchmarks.kit.comparison_run import config_changes
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import configure
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 
 ROOT = Path(__file__).parents[3]
 # Files of the plan at the commit of the results.

@@ -8,7 +8,7 @@ import pytest
 import manyturn as mt
 from benchmarks.credit.settings import COMMON, WORLDS, WORLDS_FILE
 from benchmarks.credit.worlds import COLOURS
-from benchmarks.kit.cell import Start, config_changes, finish, held_out, run_cell, stored_line
+from benchmarks.kit.comparison_run import Start, config_changes, finish, held_out, run_cell, stored_line
 from manyturn.envs.conformance.check_runner import check
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked

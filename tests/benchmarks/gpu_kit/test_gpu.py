@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.gpu_kit import flops, journal, schedule, shapes, table
+from benchmarks.gpu_kit import flops, measurement_log, random_models, schedule, table
 from benchmarks.gpu_kit.carried import household_rows, pack, reference
 from benchmarks.gpu_kit.cases import Case, Session, Writer, measure
 from benchmarks.gpu_kit.device import Device
@@ -21,7 +21,7 @@ from benchmarks.gpu_kit.items import correctness
 from manyturn.agents.model.model_config import MODELS
 from manyturn.trainers.learn.passes.trie.tree import Tree
 
-ROOT = journal.ROOT
+ROOT = measurement_log.ROOT
 SMOKE = {"test_memory: test_a_sleeping_engine", "test_steps: test_one_rank", "test_steps: test_the_learner_updates"}
 
 
@@ -41,22 +41,22 @@ def carried(tmp_path_factory) -> Path:
     return folder
 
 
-def short(carried: Path, folder: Path, *items: str) -> dict[tuple[str, str], journal.Row]:
+def short(carried: Path, folder: Path, *items: str) -> dict[tuple[str, str], measurement_log.Row]:
     """``python benchmarks/gpu.py short`` at toy size: the rows that it leaves."""
     command = [sys.executable, "benchmarks/gpu.py", "short", *items, "--toy", "--device", "cpu", "--seconds", "6000"]
     command += ["--journal", str(folder / "rows"), "--carried", str(carried), "--work", str(folder / "work")]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environ)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return {(row["item"], row["case"]): row for row in journal.Journal(folder / "rows").rows()}
+    return {(row["item"], row["case"]): row for row in measurement_log.Journal(folder / "rows").rows()}
 
 
-def figures(rows: dict[tuple[str, str], journal.Row], item: str) -> dict[str, dict]:
+def figures(rows: dict[tuple[str, str], measurement_log.Row], item: str) -> dict[str, dict]:
     return {case: row["figures"] for (of, case), row in rows.items() if of == item and "figures" in row}
 
 
 @pytest.fixture(scope="module")
-def some(carried, tmp_path_factory) -> tuple[dict[tuple[str, str], journal.Row], Path]:
+def some(carried, tmp_path_factory) -> tuple[dict[tuple[str, str], measurement_log.Row], Path]:
     """The rows of the items that take least, and their folder."""
     folder = tmp_path_factory.mktemp("some")
     return short(carried, folder, "household", "rollout"), folder / "rows"
@@ -97,13 +97,13 @@ def test_a_slice_of_a_step_says_what_a_step_would_take(some):
 
 
 def weights_of(name: str) -> int:
-    return sum(p.numel() for p in shapes.random_model(name, torch.device("meta")).parameters())
+    return sum(p.numel() for p in random_models.random_model(name, torch.device("meta")).parameters())
 
 
 def writer_of(folder: Path, item: str = "some", ends: float = math.inf, began: float = 1.0) -> Writer:
     session = Session(item, folder / "rows", folder, folder / "work", "cpu", True, "0000000", began, ends)
     session.work.mkdir(exist_ok=True)
-    return Writer(session, Device("cpu"), journal.Dependencies())
+    return Writer(session, Device("cpu"), measurement_log.Dependencies())
 
 
 @pytest.mark.deep
@@ -120,14 +120,14 @@ def test_a_failure_has_its_traceback_and_the_next_session_tries_it_again(tmp_pat
 
 
 def test_a_row_counts_while_its_code_is_the_same_and_a_line_that_was_cut_off_never(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "ROOT", tmp_path)
+    monkeypatch.setattr(measurement_log, "ROOT", tmp_path)
     (tmp_path / "envs").mkdir()
     (tmp_path / "envs" / "maze.py").write_text("walls = 1")
-    rows = journal.Journal(tmp_path / "rows", {"device": "H100", "toy": False})
+    rows = measurement_log.Journal(tmp_path / "rows", {"device": "H100", "toy": False})
     rows.write("decoding", "passes", 1.0, ["envs/maze.py"], {"figures": {"pass_ms": 5.0}})
     with (tmp_path / "rows" / "rows.jsonl").open("a") as file:
         file.write('{"item": "decoding", "ca')  # the machine was taken away
-    again = journal.Journal(tmp_path / "rows")
+    again = measurement_log.Journal(tmp_path / "rows")
     assert [row["figures"]["pass_ms"] for row in again.current()] == [5.0]
     (tmp_path / "envs" / "maze.py").write_text("walls = 2")
     assert again.current() == [] and len(again.rows()) == 1
@@ -164,8 +164,8 @@ def test_a_bound_is_kept_by_no_nan():
 
 @pytest.mark.parametrize("kind", ["qwen2", "llama"])
 def test_operations_are_those_that_torch_counts(kind):
-    shape = shapes.Shape(kind, 32, 48, 3, 4, 2, 100)
-    model = shapes.AutoModelForCausalLM.from_config(shape.config(), attn_implementation="eager").eval()
+    shape = random_models.Shape(kind, 32, 48, 3, 4, 2, 100)
+    model = random_models.AutoModelForCausalLM.from_config(shape.config(), attn_implementation="eager").eval()
     ids = torch.arange(7)[None]
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(ids, use_cache=False)
@@ -196,7 +196,8 @@ def test_the_page_has_the_figures_that_there_are_and_a_command_that_fits():
 
 
 def test_rows_of_a_toy_or_of_no_commit_make_no_table(tmp_path):
-    rows = journal.Journal(tmp_path, {"device": "H100", "driver": "1", "cuda": "13", "versions": {}, "toy": True})
+    machine = {"device": "H100", "driver": "1", "cuda": "13", "versions": {}, "toy": True}
+    rows = measurement_log.Journal(tmp_path, machine)
     content = {"figures": {"speed": 1234.5, "gap": 2.0, "bounds": {"gap": 1.0}, "ok": False}}
 
     def write(**more: object) -> None:

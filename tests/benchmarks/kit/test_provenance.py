@@ -57,14 +57,14 @@ def script_of(command: str) -> str:
 
 
 def file_of(module: str) -> str:
-    file = f"{module.replace('.', '/')}.py"
-    return file if (ROOT / file).is_file() else f"{module.replace('.', '/')}/__main__.py"
+    folder = f"{module.replace('.', '/')}/__main__.py"
+    return folder if (ROOT / folder).is_file() else f"{module.replace('.', '/')}.py"
 
 
 def moved() -> dict[str, str]:
     """Former script -> the file that its row in the README leads to; README itself for a retired one."""
     text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+\.py)` \| (?:`python -m ([\w.]+)`|retired)", text, re.MULTILINE)
+    rows = re.findall(r"^\| `([\w/]+\.py)` \| (?:`python -m ([\w.]+)`|retired)", text, re.MULTILINE)
     return {f"benchmarks/{script}": file_of(module) if module else "benchmarks/README.md" for script, module in rows}
 
 

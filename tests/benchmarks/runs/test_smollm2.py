@@ -12,7 +12,7 @@ import torch
 from benchmarks.runs.smollm2 import judged, recipe_of
 from manyturn.agents.model.language_model import build_tiny
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.play.vocabulary_texts import texts_of
+from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.trainers.recipe.config import parse_config
 

@@ -30,13 +30,13 @@ def test_episodes_at_hosts_are_open_at_once(tmp_path):
 
 def test_hosts_on_ray_have_their_rows(tmp_path):
     host("ray")
-    one, several = result(tmp_path, "ray_hosts", "--toy")["rows"]
+    one, several = result(tmp_path, "ray_throughput", "--toy")["rows"]
     assert (one["hosts"], several["hosts"]) == (1, 2) and one["episodes_per_s"] > 0 < several["episodes_per_s"]
 
 
 @pytest.mark.slow
 def test_every_order_plays_the_same_tasks(tmp_path):
-    for world in result(tmp_path, "orders", "--toy")["worlds"]:
+    for world in result(tmp_path, "async_throughput", "--toy")["worlds"]:
         synchronous, *others = world["rows"]
         orders = [row["name"].removeprefix("asynchronous, k = ") for row in others]
         assert synchronous["name"] == "synchronous" and orders == ["1", "4", "8", "4, any", "4, drop"]
@@ -48,14 +48,14 @@ def test_every_order_plays_the_same_tasks(tmp_path):
 @pytest.mark.slow
 def test_a_predicted_duration_is_compared_with_the_run(tmp_path):
     few = ["--recipes", "quickstart", "--steps", "2", "--first", "1", "2"]
-    [row] = result(tmp_path, "duration", *few)["rows"]
+    [row] = result(tmp_path, "duration_prediction", *few)["rows"]
     assert row["steps"] == 2 and row["minutes"] > 0
     assert {plan["planned_minutes"] > 0 for plan in row["by_first_steps"].values()} == {True}
 
 
 @pytest.mark.slow
 def test_a_driver_plays_right_while_a_host_gets_hostile_messages(tmp_path):
-    figures = result(tmp_path, "hostile_host", "--toy")
+    figures = result(tmp_path, "host_robustness", "--toy")
     assert figures["joins"] >= 1 and figures["episodes"] == figures["right"] == 4 * figures["joins"]
     endings = figures["endings"]
     assert len(endings) == 11 and {sum(counts.values()) for counts in endings.values()} == {2}
@@ -63,6 +63,6 @@ def test_a_driver_plays_right_while_a_host_gets_hostile_messages(tmp_path):
 
 
 def test_the_table_of_hostile_messages_is_that_of_the_result():
-    command = [sys.executable, "-m", "benchmarks.scale.hostile_table"]
+    command = [sys.executable, "-m", "benchmarks.scale.host_robustness_table"]
     made = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert made.strip() in (ROOT / "docs/many-machines.md").read_text() and made.count("\n") == 13

@@ -9,7 +9,7 @@ from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.engine.container_engine import ContainerEngine, client
 from manyturn.containers.engine.preflight import confirm, demand, examined, facts
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLimits
-from manyturn.envs.hosting.handle.engine_check import usable
+from manyturn.envs.hosting.handle.container_engine_check import usable
 
 GOOD = {
     "Name": "machine",

@@ -8,7 +8,7 @@ import pytest
 
 from manyturn.envs.benchmarks.miniwob import PLAYABLE, SEEDS, MiniWoB, Variants, file_of, folder
 from manyturn.envs.conformance.check_runner import check
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.web.tab import Tab
 
 pytestmark = pytest.mark.versions

@@ -8,7 +8,7 @@ import pytest
 from manyturn.envs.code_interpreter.env import Code
 from manyturn.envs.code_interpreter.tasks import LEVELS, answer
 from manyturn.envs.conformance.check_runner import check
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.tools.calls import call_text
 
 

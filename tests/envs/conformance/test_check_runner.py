@@ -6,8 +6,8 @@ import psutil
 import pytest
 
 from manyturn.envs.conformance.check_runner import NAMES, Finding, Report, check, examined
-from manyturn.envs.contract.registration.environments import UnknownArgument, UnknownEnv, make
-from manyturn.envs.hosting.local import one_shot
+from manyturn.envs.contract.registration.env_registry import UnknownArgument, UnknownEnv, make
+from manyturn.envs.hosting.local import subprocess_call
 
 pytestmark = pytest.mark.versions
 
@@ -189,7 +189,7 @@ def test_the_report_names_its_checks_when_asked_for_another():
     ],
 )
 def test_an_environment_that_ends_or_holds_up_its_process_is_a_finding(cls, words, monkeypatch):
-    monkeypatch.setattr(one_shot, "_SLACK_SECONDS", 0.5)
+    monkeypatch.setattr(subprocess_call, "_SLACK_SECONDS", 0.5)
     report = check(f"{TRAPS}:{cls}", samples=2, timeout=0.5)
     assert report["made"].status == "passed" and report["turns"].status == "failed"
     assert words in report["turns"].detail

@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from manyturn.envs.conformance import probe
-from manyturn.envs.conformance.probe import Subject
+from manyturn.envs.conformance import probe_episodes
+from manyturn.envs.conformance.probe_episodes import Subject
 
 MISTAKES = Path(__file__).parents[1] / "mistakes.py"
 
 
 def test_where_turns_are_slow_less_is_played_and_that_is_said(monkeypatch):
-    monkeypatch.setattr(probe, "_SLOW_SECONDS", 0.01)
-    monkeypatch.setattr(probe, "_POLICY_SECONDS", 0.05)
-    monkeypatch.setattr(probe, "_EPISODE_SECONDS", 0.1)
+    monkeypatch.setattr(probe_episodes, "_SLOW_SECONDS", 0.01)
+    monkeypatch.setattr(probe_episodes, "_POLICY_SECONDS", 0.05)
+    monkeypatch.setattr(probe_episodes, "_EPISODE_SECONDS", 0.1)
     slow, quick = (Subject(f"{MISTAKES}:{cls}", {}, 8, 0) for cls in ("Waits", "Walk"))
     assert [len(slow.a_few_tasks()), len(quick.a_few_tasks())] == [3, 6]
     assert slow.most_turns == 2 and quick.most_turns == 200

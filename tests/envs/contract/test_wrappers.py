@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.registration.environments import make
+from manyturn.envs.contract.registration.env_registry import make
 from manyturn.envs.contract.wrappers import reward_wrapper
 from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS, TurnReward, WrapperMismatch, plain_wrappers, wrap
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
@@ -137,7 +137,7 @@ def test_the_example_of_the_module_is_a_wrapper(tmp_path):
         "from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS, TurnReward\n"
     )
     use = (
-        "from manyturn.envs.contract.registration.environments import make\n"
+        "from manyturn.envs.contract.registration.env_registry import make\n"
         "from manyturn.envs.contract.wrappers.reward_wrapper import wrap\n"
         f"env = wrap(make({SOUND!r}), [{{'name': 'early', 'bonus': 0.25}}])\n"
         "env.reset(seed=3, options={'task': 'test/0'})\n"

@@ -7,7 +7,7 @@ import pytest
 from harbor_folders import PLAIN, STEPS, written
 
 import manyturn as mt
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.harbor.dockerfile import laid
 from manyturn.envs.harbor.folder import below, read_files
 

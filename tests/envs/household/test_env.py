@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyturn.envs.contract.random_keys import generator
-from manyturn.envs.contract.registration.catalog import register_all
+from manyturn.envs.contract.registration.builtin_envs import register_all
 from manyturn.envs.household.env import Household
 from manyturn.envs.household.layouts import LEVELS
 

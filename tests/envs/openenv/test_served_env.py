@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import manyturn as mt
-from manyturn.envs.contract.registration.environments import NeedsSetup, OutsideLost
+from manyturn.envs.contract.registration.env_registry import NeedsSetup, OutsideLost
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle, PlaceLost
 
 if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets")):

@@ -11,7 +11,7 @@ import pytest
 
 import manyturn as mt
 from manyturn.agents.records.episode_rows import read_episodes
-from manyturn.envs.contract.registration.environments import NeedsSetup, UnknownEnv
+from manyturn.envs.contract.registration.env_registry import NeedsSetup, UnknownEnv
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 if find_spec("textarena") is None:

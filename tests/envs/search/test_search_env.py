@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from manyturn.envs.conformance.check_runner import check
 from manyturn.envs.contract.random_keys import generator
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.search.env import FOUND, SEARCHES, Search
 from manyturn.envs.search.questions import HOPS
 from manyturn.envs.tools.calls import call_text

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyturn.envs.conformance.check_runner import check
-from manyturn.envs.contract.registration.environments import make
+from manyturn.envs.contract.registration.env_registry import make
 from manyturn.envs.contract.wrappers.reward_wrapper import wrap
 from manyturn.envs.shop.pages.page_text import MODES
 from manyturn.envs.shop.webshop_env import WebShop

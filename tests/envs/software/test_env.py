@@ -10,7 +10,7 @@ import pytest
 from small import Small, episode
 
 from manyturn.containers.pool import the_pool
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.software import reward_levels
 from manyturn.envs.software.env import Software
 from manyturn.envs.tools.calls import call_text, calls_text

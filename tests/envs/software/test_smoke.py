@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.software.env import Software
 from manyturn.envs.software.tasks.lock_file import ours
 from manyturn.envs.software.tasks.task_entry import problem

@@ -10,7 +10,7 @@ from manyturn.envs.contract.random_keys import seed_of
 from manyturn.envs.software.source.libraries import library
 from manyturn.envs.software.tasks import lock_file
 from manyturn.envs.software.tasks.task_entry import Entry, problem
-from manyturn.envs.software.testing.library_tests import Trials, Wanted
+from manyturn.envs.software.testing.library_test_runner import Trials, Wanted
 
 OURS = lock_file.ours()
 SMOKE = OURS.split("smoke")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.envs.talk.booking.desk import SHOWN
 from manyturn.envs.talk.booking.env import Booking
 from manyturn.envs.talk.booking.errands import LEVELS, goal_of, town_for
 from manyturn.envs.talk.booking.expert_phrases import ask, book_text, query_text, tell
+from manyturn.envs.talk.booking.tools import SHOWN
 from manyturn.envs.talk.booking.town import KINDS, SLOTS, town_of
 from manyturn.envs.tools.calls import call_text
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from manyturn.agents.model.language_model import tiny_tokenizer
-from manyturn.agents.play.vocabulary_texts import texts_of
+from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe

@@ -7,10 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.contract.random_keys import generator
-from manyturn.envs.talk.support.confidant import PLIGHTS
-from manyturn.envs.talk.support.env import LEVELS, Support
-from manyturn.envs.talk.support.feelings import CHANGES, Feelings
-from manyturn.envs.talk.support.lexicon import (
+from manyturn.envs.talk.support.cue_lexicon import (
     ADVISE,
     CUES,
     DISMISS,
@@ -21,6 +18,9 @@ from manyturn.envs.talk.support.lexicon import (
     topics_in,
     words_of,
 )
+from manyturn.envs.talk.support.env import LEVELS, Support
+from manyturn.envs.talk.support.feelings import CHANGES, Feelings
+from manyturn.envs.talk.support.help_seeker import PLIGHTS
 
 ALL = [cue for need in NEEDS for cue in CUES[need]]
 

@@ -4,7 +4,7 @@ import pytest
 
 from manyturn.envs.conformance.check_runner import check
 from manyturn.envs.contract.random_keys import generator
-from manyturn.envs.contract.registration.environments import make
+from manyturn.envs.contract.registration.env_registry import make
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 IDS = [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from manyturn.envs.contract.random_keys import generator
-from manyturn.envs.contract.registration.environments import make
+from manyturn.envs.contract.registration.env_registry import make
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 from manyturn.envs.users.recording import ReplayOptions, ReplayUser
 

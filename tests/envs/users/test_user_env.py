@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyturn.envs.contract.registration.environments import make
+from manyturn.envs.contract.registration.env_registry import make
 
 
 @pytest.mark.parametrize(

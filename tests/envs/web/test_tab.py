@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.web import browser
 from manyturn.envs.web import chromium as program
 from manyturn.envs.web.browser import BrowserError
-from manyturn.envs.web.page_reader import Action, PageReader, parse
 from manyturn.envs.web.snapshot import read
 from manyturn.envs.web.tab import Tab
+from manyturn.envs.web.text_browser import Action, PageReader, parse
 
 pytestmark = pytest.mark.versions
 

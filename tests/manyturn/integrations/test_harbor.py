@@ -6,7 +6,7 @@ import pytest
 from harbor_folders import HEAD, PLAIN, STEPS, written  # pyright: ignore[reportMissingImports]
 from needs_host import host  # pyright: ignore[reportMissingImports]
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.harbor.tasks import read_task
 
 

@@ -9,7 +9,7 @@ from needs import absent
 
 from manyturn.agents.trajectories.conversation import of_exchanges
 from manyturn.agents.trajectories.format_detection import read_any
-from manyturn.agents.trajectories.formats import atif, hub, inspect_logs, training_trace
+from manyturn.agents.trajectories.formats import atif, hub, inspect_logs, openenv_trace
 from manyturn.agents.trajectories.trajectory import canonical, to_plain
 
 FOUND = [
@@ -49,11 +49,11 @@ def test_openenvs_own_model_accepts_our_traces():
     def accepted(one):
         if one.ledger is None or any(branch.allowed for branch in one.ledger.branches):
             return
-        for line in training_trace.lines_of([one]):
+        for line in openenv_trace.lines_of([one]):
             theirs = TrainingTrace.model_validate_json(line)
             [turn] = json.loads(line)["turns"][:1]
             assert theirs.turns[0].completion_token_ids == turn["completion_token_ids"]
-            back = training_trace.of_line(theirs.model_dump_json(), "line 1")
+            back = openenv_trace.of_line(theirs.model_dump_json(), "line 1")
             assert canonical(to_plain(back)) == canonical(to_plain(one))
 
     accepted()

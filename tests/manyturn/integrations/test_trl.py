@@ -13,7 +13,7 @@ import pytest
 from needs_host import host
 
 import manyturn.credit as mc
-from manyturn.trainers.credit.token_layout import runs_of
+from manyturn.trainers.credit.external_layout import runs_of
 from manyturn.trainers.learn.objective.epo import EpoConfig
 
 ROOT = Path(__file__).parents[3]

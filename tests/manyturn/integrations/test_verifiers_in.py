@@ -321,7 +321,7 @@ def test_only_installed_packages_of_verifiers_are_imported(name, why, tmp_path):
 
 
 def test_a_name_from_data_imports_nothing(package, tmp_path):
-    from manyturn.envs.contract.registration.environments import is_only_by_hand
+    from manyturn.envs.contract.registration.env_registry import is_only_by_hand
 
     assert is_only_by_hand(package("guess_in", GUESS))
 

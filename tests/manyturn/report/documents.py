@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.records.episode_rows import episode_rows, turn_rows
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.random_keys import generator

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.serving.refusals import KINDS
+from manyturn.serving.error_replies import KINDS
 
 pytestmark = pytest.mark.versions
 

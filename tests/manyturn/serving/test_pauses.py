@@ -20,7 +20,7 @@ from websockets.asyncio.client import connect
 from manyturn.envs.hosting.handle.messages import encode
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.envs.hosting.remote.connection import HostLink, HostLost, HostRefused
-from manyturn.serving import guard
+from manyturn.serving import middleware
 from manyturn.serving.wires import openenv
 
 PIPED = f"{Path(__file__).parents[2] / 'envs' / 'traps.py'}:Piped"
@@ -116,7 +116,7 @@ def test_a_driver_that_never_reads_is_read_no_further():
 
 
 def test_unfinished_messages_of_all_clients_have_one_budget_and_small_ones_get_through(tools, monkeypatch):
-    monkeypatch.setattr(guard, "MOST_WAITING", 2**20)
+    monkeypatch.setattr(middleware, "MOST_WAITING", 2**20)
     piece = "x" * 2**17
 
     async def parts(held: asyncio.Event):

@@ -3,7 +3,7 @@
 import pytest
 
 import manyturn as mt
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 
 PLAN = """
 name = "small"

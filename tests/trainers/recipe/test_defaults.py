@@ -22,7 +22,7 @@ from manyturn.recipes.stack import stacked
 from manyturn.terminal.overrides import parse_overrides
 from manyturn.trainers.recipe.config import configure, parse_config, to_toml
 from manyturn.trainers.run.loop.loop import train
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 
 pytestmark = pytest.mark.versions
 

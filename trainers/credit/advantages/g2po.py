@@ -40,7 +40,7 @@ from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK, TurnBatch
 from manyturn.trainers.credit.groups.anchors import anchor_diagnostics
 from manyturn.trainers.credit.groups.situation_graph import node_means
 from manyturn.trainers.credit.groups.situations import next_row, situations
-from manyturn.trainers.credit.groups.two_levels import TwoLevelConfig, episode_level, norm
+from manyturn.trainers.credit.groups.two_level_advantage import TwoLevelConfig, episode_level, norm
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 
 

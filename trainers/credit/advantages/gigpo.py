@@ -39,7 +39,7 @@ from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.groups.anchors import anchor_diagnostics
 from manyturn.trainers.credit.groups.situations import situations
-from manyturn.trainers.credit.groups.two_levels import TwoLevelConfig, two_levels
+from manyturn.trainers.credit.groups.two_level_advantage import TwoLevelConfig, two_levels
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 
 GAMMA = 0.95

@@ -42,7 +42,7 @@ from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.groups.anchors import anchor_diagnostics
 from manyturn.trainers.credit.groups.situation_graph import distances, reached_goal
 from manyturn.trainers.credit.groups.situations import situations
-from manyturn.trainers.credit.groups.two_levels import TwoLevelConfig, two_levels
+from manyturn.trainers.credit.groups.two_level_advantage import TwoLevelConfig, two_levels
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 
 

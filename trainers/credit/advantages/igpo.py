@@ -46,7 +46,7 @@ from manyturn.trainers.credit.batch.episode_sums import last_K
 from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
 from manyturn.trainers.credit.groups.anchors import equal_anchors
 from manyturn.trainers.credit.groups.group_statistics import FlatStd, counted
-from manyturn.trainers.credit.groups.turn_returns import (
+from manyturn.trainers.credit.groups.turn_level_advantage import (
     TurnLevelConfig,
     normalised,
     normalised_to_go,

@@ -25,7 +25,12 @@ Watch: ``groups_without_signal`` should be below that of GRPO, since turn reward
 from typing import Literal
 
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch
-from manyturn.trainers.credit.groups.turn_returns import TurnLevelConfig, turn_rewards, unbiased_to_go, with_outcome
+from manyturn.trainers.credit.groups.turn_level_advantage import (
+    TurnLevelConfig,
+    turn_rewards,
+    unbiased_to_go,
+    with_outcome,
+)
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 
 

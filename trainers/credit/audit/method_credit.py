@@ -3,7 +3,7 @@
 import numpy as np
 
 from manyturn.envs.contract.env.turn import OUTCOME
-from manyturn.trainers.credit.audit.sample import OWN, AuditSample
+from manyturn.trainers.credit.audit.turn_sample import OWN, AuditSample
 from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import Credit, credit
@@ -16,6 +16,9 @@ LACKS = {
     "progress": "which the environment does not report: override progress()",
     "confidence": "which only replies of a language model state: measure it by training",
     "tempered": "which members that a run draws at another temperature have: measure it by training",
+    "drawer": "which branches of a turn have, and rollouts of another trainer have no branches",
+    "action": "which the rollouts lack: give each turn a number in Rollout.columns, the same one for the same action",
+    "drift": "which the rollouts lack: give in Rollout.columns how far the policy moved since the task was last played",
     "tool_calls": "which only replies of a language model have: take another stratum, as stratified:stratum=turns",
 }
 """Column -> why an audit may lack it, and what to do."""

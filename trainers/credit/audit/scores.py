@@ -24,8 +24,8 @@ from manyturn.trainers.credit.audit.gradient_alignment import (
     gradient_reliability,
 )
 from manyturn.trainers.credit.audit.method_credit import credit_of
-from manyturn.trainers.credit.audit.sample import OWN, AuditSample
 from manyturn.trainers.credit.audit.sign_agreement import carrying_share, idle_credit, idle_K, sign_agreement
+from manyturn.trainers.credit.audit.turn_sample import OWN, AuditSample
 from manyturn.trainers.credit.batch.turn_batch import FloatK
 from manyturn.trainers.credit.config import CreditConfig
 

@@ -21,7 +21,7 @@ from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, Played
 if TYPE_CHECKING:
     from manyturn.agents.play.episode import Episode
     from manyturn.trainers.learn.passes.samples import Sample
-    from manyturn.trainers.learn.reading.step_reading import StepReading
+    from manyturn.trainers.learn.reading.pre_update_pass import StepReading
 
 # Its ids, the places of those that were said, their log-probabilities when drawn, and what was possible at some places.
 Branch = Sequence[Any]

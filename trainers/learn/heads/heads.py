@@ -7,8 +7,8 @@
 
 Source: PPO's value loss as in verl (``compute_value_loss``); the estimator of stepwise progress attribution, arXiv
 2505.20732. Numbers agree with verl's loss and with the forward pass of the authors' code. There the estimator is a
-model of its own, trained before reinforcement (``own_heads.py``); here it reads what the policy computes anyway, and is
-trained along with it.
+model of its own, trained before reinforcement (``separate_critic.py``); here it reads what the policy computes anyway,
+and is trained along with it.
 
 ``head_fits.py`` says how the weights come about; least squares minimises the same sums without clip.
 """
@@ -25,10 +25,10 @@ from manyturn.trainers.learn.heads.progress_estimate import ProgressEstimate, su
 from manyturn.trainers.learn.passes.forward import Place, Reading, by_row
 from manyturn.trainers.learn.passes.gradient_passes import Measured
 from manyturn.trainers.learn.passes.samples import Rows, Sample, on_replies, padded
-from manyturn.trainers.learn.reading.step_reading import StepReading
+from manyturn.trainers.learn.reading.pre_update_pass import StepReading
 
 if TYPE_CHECKING:
-    from manyturn.trainers.learn.heads.own_body import OwnBody
+    from manyturn.trainers.learn.heads.scalar_model import OwnBody
 
 Figures = Mapping[str, float | None]
 

@@ -19,11 +19,11 @@ import torch
 
 from manyturn.trainers.learn.heads.head_config import ImplicitConfig
 from manyturn.trainers.learn.heads.heads import Figures, HeadTargets
-from manyturn.trainers.learn.heads.own_policy import OwnPolicy
+from manyturn.trainers.learn.heads.second_policy import OwnPolicy
 from manyturn.trainers.learn.passes.forward import Reading
 from manyturn.trainers.learn.passes.gradient_passes import Measured
 from manyturn.trainers.learn.passes.samples import Sample
-from manyturn.trainers.learn.reading.step_reading import StepReading
+from manyturn.trainers.learn.reading.pre_update_pass import StepReading
 
 
 class ImplicitRewards:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from manyturn.agents.tokens.episode_key import EpisodeKey
     from manyturn.trainers.learn.learner.learner import Learner
     from manyturn.trainers.learn.passes.forward import Place
-    from manyturn.trainers.learn.reading.step_reading import StepReading
+    from manyturn.trainers.learn.reading.pre_update_pass import StepReading
 
 
 class ColumnConfig(Named):

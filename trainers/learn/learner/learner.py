@@ -1,6 +1,6 @@
 """The learner: the updates of a step, from what its samples earned to the policy's weights and those of its heads.
 
-``step_reading.py`` says how a step is read, ``updates.py`` what follows, in one process or in several ranks
+``pre_update_pass.py`` says how a step is read, ``updates.py`` what follows, in one process or in several ranks
 (``ranks/``), and ``policy_optimizer.py`` how gradients are applied. Left out on purpose: loss scaling (weights are
 float32, bfloat16 only inside autocast).
 """
@@ -26,22 +26,22 @@ from manyturn.trainers.learn.heads.heads import (
     head_tensors,
 )
 from manyturn.trainers.learn.heads.implicit_reward import ImplicitRewards
-from manyturn.trainers.learn.heads.own_body import OwnBody
-from manyturn.trainers.learn.heads.own_heads import FixedEstimator
-from manyturn.trainers.learn.learner.head_choice import head_of
+from manyturn.trainers.learn.heads.scalar_model import OwnBody
+from manyturn.trainers.learn.heads.separate_critic import FixedEstimator
+from manyturn.trainers.learn.learner.head_factory import head_of
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.learner.single_process import PolicyLearning, SingleProcess
 from manyturn.trainers.learn.objective.aggregate import Denominators
 from manyturn.trainers.learn.objective.objective import ObjectiveConfig
-from manyturn.trainers.learn.objective.objective_memory import ObjectiveMemory
+from manyturn.trainers.learn.objective.regularizer_state import ObjectiveMemory
 from manyturn.trainers.learn.passes.compiled_layers import CompiledLayers
 from manyturn.trainers.learn.passes.forward import Place, Reader, Watch, recompute_activations
 from manyturn.trainers.learn.passes.frozen_states import FrozenStates
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
 from manyturn.trainers.learn.passes.samples import Rows, Sample
+from manyturn.trainers.learn.reading.pre_update_pass import StepReading
 from manyturn.trainers.learn.reading.reference_policy import ReadsReference
-from manyturn.trainers.learn.reading.step_reading import StepReading
-from manyturn.trainers.learn.reading.update_constants import BeforeUpdate, mismatch_of
+from manyturn.trainers.learn.reading.update_inputs import BeforeUpdate, mismatch_of
 
 Figures = dict[str, float | None]
 Share = Callable[[Reader, Sequence[LearnerHead]], PolicyLearning]

@@ -18,7 +18,7 @@ from manyturn.trainers.learn.passes.forward import Reader
 from manyturn.trainers.learn.passes.gradient_passes import Passes
 from manyturn.trainers.learn.passes.samples import Rows, Sample
 from manyturn.trainers.learn.reading.reference_policy import ReadsReference, Reference
-from manyturn.trainers.learn.reading.update_constants import BeforeUpdate
+from manyturn.trainers.learn.reading.update_inputs import BeforeUpdate
 
 
 class PolicyLearning(Protocol):

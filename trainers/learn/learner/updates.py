@@ -21,7 +21,7 @@ from manyturn.trainers.learn.objective.objective import ObjectiveConfig, Regular
 from manyturn.trainers.learn.passes.forward import Reader, Reading
 from manyturn.trainers.learn.passes.gradient_passes import Measured, Passes
 from manyturn.trainers.learn.passes.samples import Rows, Sample, padded
-from manyturn.trainers.learn.reading.update_constants import BeforeUpdate, engine_gap
+from manyturn.trainers.learn.reading.update_inputs import BeforeUpdate, engine_gap
 
 Head = TypeVar("Head", bound=LearnerHead)
 

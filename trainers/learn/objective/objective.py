@@ -16,9 +16,9 @@ from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.options.registry import Registry
 from manyturn.trainers.credit.stages import StageConfig
 from manyturn.trainers.learn.objective.aggregate import Aggregation, Denominators, aggregate, check_scale
-from manyturn.trainers.learn.objective.correction import RejectConfig, TisConfig
 from manyturn.trainers.learn.objective.epo import EntropyRange, EpoConfig, epo, turn_mean
 from manyturn.trainers.learn.objective.kl import KlConfig, is_clamped, kl
+from manyturn.trainers.learn.objective.rollout_correction import RejectConfig, TisConfig
 
 if TYPE_CHECKING:
     from torch import Tensor

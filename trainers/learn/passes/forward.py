@@ -13,7 +13,7 @@ from manyturn.trainers.learn.passes.compiled_layers import CompiledLayers
 from manyturn.trainers.learn.passes.frozen_states import FrozenStates
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
 from manyturn.trainers.learn.passes.samples import Rows, Sample, micro_batches, padded
-from manyturn.trainers.learn.passes.token_scores import free_scores, limited_scores
+from manyturn.trainers.learn.passes.token_logprobs import free_scores, limited_scores
 from manyturn.trainers.learn.passes.trie.attention import at_nodes, attend_by_tree, tree_inputs
 from manyturn.trainers.learn.passes.trie.packing import Packing, least_of, passes
 from manyturn.trainers.learn.passes.trie.tree import Tree

@@ -23,12 +23,12 @@ from manyturn.trainers.learn.objective.epo import EntropyRange
 from manyturn.trainers.learn.objective.objective import ObjectiveConfig, RegulariserState
 from manyturn.trainers.learn.passes.forward import Reader, recompute_activations
 from manyturn.trainers.learn.passes.samples import Rows, Sample
-from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.message import RankMessage
+from manyturn.trainers.learn.ranks.process_group import Ranks
 from manyturn.trainers.learn.ranks.sharded_passes import Sharded, SharedPasses, spread
+from manyturn.trainers.learn.reading.pre_update_pass import watch_called
 from manyturn.trainers.learn.reading.reference_policy import Reference
-from manyturn.trainers.learn.reading.step_reading import watch_called
-from manyturn.trainers.learn.reading.update_constants import BeforeUpdate
+from manyturn.trainers.learn.reading.update_inputs import BeforeUpdate
 
 _ROWS = ("advantage", "old", "keep", "reference", "weight")
 

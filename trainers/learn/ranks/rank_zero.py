@@ -14,11 +14,11 @@ from manyturn.trainers.learn.heads.heads import critics_of, head_tensors
 from manyturn.trainers.learn.objective.objective import RegulariserState
 from manyturn.trainers.learn.passes.forward import Reader, Watch
 from manyturn.trainers.learn.passes.samples import Rows, Sample
-from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.message import RankMessage
+from manyturn.trainers.learn.ranks.process_group import Ranks
 from manyturn.trainers.learn.ranks.rank_learner import RankLearner, load_message, step_message, values_message
 from manyturn.trainers.learn.reading.reference_policy import ReadsReference
-from manyturn.trainers.learn.reading.update_constants import BeforeUpdate
+from manyturn.trainers.learn.reading.update_inputs import BeforeUpdate
 
 
 class Leading:

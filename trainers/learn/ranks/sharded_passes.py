@@ -24,7 +24,7 @@ from manyturn.trainers.learn.passes.optimizer_state import complete
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.learn.passes.samples import Rows, Sample
 from manyturn.trainers.learn.passes.trie.packing import LEAST
-from manyturn.trainers.learn.ranks.group import Ranks
+from manyturn.trainers.learn.ranks.process_group import Ranks
 from manyturn.trainers.learn.ranks.row_shares import shares
 
 

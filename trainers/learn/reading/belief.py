@@ -21,7 +21,7 @@ from transformers import PreTrainedModel
 
 from manyturn.agents.model.model_internals import output_head
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.text.template import ChatTemplate
+from manyturn.agents.text.chat_template import ChatTemplate
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.trainers.learn.passes.forward import precision
 from manyturn.trainers.learn.passes.pass_budget import PassBudget

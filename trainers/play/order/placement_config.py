@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from manyturn.agents.play.scripted import SCRIPTS
+from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.envs.contract.options.options import OnlyWith, Options
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 

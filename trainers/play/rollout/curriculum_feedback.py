@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.role_views import group_name
+from manyturn.agents.play.role_episodes import group_name
 from manyturn.envs.contract.env.roles import ONE_ROLE
 from manyturn.trainers.credit.pipeline import Credit
 from manyturn.trainers.play.rollout.rollout_batch import learnable

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manyturn.agents.play.episode import Ending, Episode
-from manyturn.agents.play.role_views import returns_by_role
+from manyturn.agents.play.role_episodes import returns_by_role
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.env.roles import ONE_ROLE, PARTS
 from manyturn.envs.contract.env.turn import OUTCOME

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
-from manyturn.envs.contract.tasks.task_choice import chosen_tasks
+from manyturn.envs.contract.tasks.task_filter import chosen_tasks
 from manyturn.trainers.credit.stages import ADVANTAGES
 from manyturn.trainers.play.rollout.branching import Branching
 from manyturn.trainers.play.rollout.horizon import Horizon

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.role_views import returns_by_role
+from manyturn.agents.play.role_episodes import returns_by_role
 from manyturn.trainers.credit.batch.turn_batch import BoolE, FloatK, IntK, ids_of
 from manyturn.trainers.credit.groups.group_statistics import group_statistics
 

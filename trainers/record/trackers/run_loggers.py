@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from manyturn.envs.contract.credential_mask import masked_value
 from manyturn.envs.contract.options.registry import Named
-from manyturn.envs.contract.secret_mask import masked_value
 from manyturn.trainers.recipe.logger import LOGGERS, Logger
 
 

@@ -19,16 +19,16 @@ import torch
 from safetensors import SafetensorError
 
 from manyturn.agents.model.shard_files import WrittenShards
-from manyturn.envs.hosting.local.watchdog import watchdog
-from manyturn.trainers.learn.ranks.group import RankLost
+from manyturn.envs.hosting.local.shutdown_watchdog import watchdog
+from manyturn.trainers.learn.ranks.process_group import RankLost
 from manyturn.trainers.record.checkpoint import Saved, begin_checkpoint, beside, complete_checkpoint, shards_of
 from manyturn.trainers.record.resource_use import spare_memory
 from manyturn.trainers.record.run_folder import DiskFull, RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.loop.disk_space import checkpoint_bytes
-from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.setup.run_builder import Run
 from manyturn.trainers.run.setup.trainee import Trainee
-from manyturn.trainers.run.step import exploration
+from manyturn.trainers.run.step import value_pretraining
 
 _END_SECONDS = 1.0  # that a checkpoint which nobody wants any more has to notice it
 
@@ -181,7 +181,7 @@ class Saving:
 
     def _journaled(self, state: State) -> int:
         """The last step whose journals a checkpoint of this state makes superfluous; exploration counts as step 0."""
-        if exploration.is_due(self._run, state):
+        if value_pretraining.is_due(self._run, state):
             return -1
         is_over = state.step == self._run.config.steps  # then nothing is left of a step that was drawn in part
         return state.first_left - (0 if is_over else 1)

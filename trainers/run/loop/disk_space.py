@@ -5,9 +5,9 @@ from pathlib import Path
 
 from manyturn.agents.engine.device_memory import size
 from manyturn.envs.contract.options.options import ConfigError
-from manyturn.trainers.learn.heads.own_body import OwnBody
+from manyturn.trainers.learn.heads.scalar_model import OwnBody
 from manyturn.trainers.learn.learner.learner import Learner
-from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.setup.run_builder import Run
 
 
 def checkpoint_bytes(learner: Learner) -> int:

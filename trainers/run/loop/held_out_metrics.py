@@ -6,12 +6,12 @@ from typing import Any
 
 from manyturn.agents.evaluation.evaluate import Evaluation, EvaluationPlan, evaluate, held_out_guard
 from manyturn.agents.play.episode import Policy
-from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.envs.contract.tasks.env_identity import KEY
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.summary import measured, summarise_run
-from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.setup.run_builder import Run
 from manyturn.trainers.run.setup.task_check import panels_of
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.contract.options.options import ConfigError
-from manyturn.trainers.learn.ranks.group import RANKS_DRAIN_SECONDS, Ranks, started_ranks
+from manyturn.trainers.learn.ranks.process_group import RANKS_DRAIN_SECONDS, Ranks, started_ranks
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import beside, read_state, version_notice
 from manyturn.trainers.record.config_edits import plain
@@ -32,8 +32,8 @@ from manyturn.trainers.run.loop.disk_space import check_room
 from manyturn.trainers.run.loop.held_out_metrics import conclude, figures
 from manyturn.trainers.run.loop.metrics_logger import MetricsLogger
 from manyturn.trainers.run.loop.start import RunStart, start_of
-from manyturn.trainers.run.setup.run import Run, open_run
-from manyturn.trainers.run.step import exploration
+from manyturn.trainers.run.setup.run_builder import Run, open_run
+from manyturn.trainers.run.step import value_pretraining
 from manyturn.trainers.run.step.asynchronous import Ahead
 from manyturn.trainers.run.step.no_signal import SILENT_STEPS, NoSignal, warning
 from manyturn.trainers.run.step.step import train_step
@@ -170,7 +170,7 @@ class _Session:
         self.run.restrict(state.batch_limits)
         self.output.note.texts = state.notices
         self._note_memory()
-        explored, updates = not exploration.is_due(self.run, state), state.warming.get("updates")
+        explored, updates = not value_pretraining.is_due(self.run, state), state.warming.get("updates")
         self.output.rewind(state.step, explored=explored, updates=updates)
         self.saving.resumed(state)
         return state
@@ -189,10 +189,10 @@ class _Session:
 
     async def _explore(self, state: State) -> None:
         """The exploration before the first step, if it is to come, and the checkpoint after it."""
-        if exploration.is_due(self.run, state):
+        if value_pretraining.is_due(self.run, state):
             began = time.monotonic()
             await self.stopping.run(
-                exploration.explore(self.run, state, self.folder, self.output.log, self.output.note)
+                value_pretraining.explore(self.run, state, self.folder, self.output.log, self.output.note)
             )
             state.seconds += time.monotonic() - began
             self.saving.now(state)

@@ -91,6 +91,13 @@ def _refuse_warming(run: Path, lines: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
+def _last_session(lines: Sequence[Mapping[str, Any]]) -> tuple[Sequence[Mapping[str, Any]], float]:
+    """Lines since a run was last resumed, and the seconds before: the clock of each session begins at 0."""
+    seconds = [line["seconds"] for line in lines]
+    begins = [number for number in range(1, len(lines)) if seconds[number] < seconds[number - 1]]
+    return lines[begins[-1] if begins else 0 :], sum(seconds[number - 1] for number in begins)
+
+
 def measured(run: Path, first: int | None = None) -> Measured:
     """The costs so far of a run, which may still be running.
 
@@ -107,15 +114,16 @@ def measured(run: Path, first: int | None = None) -> Measured:
     if not trained:
         _refuse_warming(run, lines)
         raise RunFolderError(f"{run} has made no step yet: manyturn train --steps 3 makes enough of them to plan by")
-    until = lines.index(trained[-1])
-    clock = [line["seconds"] for line in lines[: until + 1]]
+    start, until = lines.index(trained[0]), lines.index(trained[-1])
+    clock = [line["seconds"] for line in lines[start : until + 1]]
     if clock != sorted(clock):
         raise RunFolderError(
             f"{run} was interrupted and resumed within its first {len(trained)} steps, and how long it stood is not "
             "known: plan by fewer with --first, or by another run"
         )
     begin = trained[0]["seconds"] - trained[0]["rollout_seconds"] - trained[0]["learn_seconds"]
-    before = max((line["seconds"] for line in lines if line["step"] < 1), default=0.0)
+    session, earlier_seconds = _last_session(lines[: start + 1])
+    before = max((line["seconds"] for line in session if line["step"] < 1), default=0.0)
     ends = [line["seconds"] for line in trained]
     steps = []
     for line, earlier in zip(trained, [begin, *ends], strict=False):
@@ -130,7 +138,8 @@ def measured(run: Path, first: int | None = None) -> Measured:
     staleness = config.order.staleness if config.order.kind == "asynchronous" else 0
     if len({len(step.play_S) for step in steps}) > 1:
         raise RunFolderError(f"steps of {run} have different numbers of episodes, which no plan can be made of")
-    return Measured(config, steps, begin, begin - before, _places(config, staleness), staleness)
+    places = _places(config, staleness)
+    return Measured(config, steps, earlier_seconds + begin, begin - before, places, staleness)
 
 
 def plan(costs: Measured, steps: int, staleness: int, places: int) -> Planned:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from manyturn.envs.hosting.local.seats import Seats
 from manyturn.envs.hosting.remote.ray_seats import RaySeats
-from manyturn.trainers.learn.ranks.group import RankLost
+from manyturn.trainers.learn.ranks.process_group import RankLost
 from manyturn.trainers.learn.ranks.rendezvous import RESUME
 
 _PAUSE_SECONDS = 1.0  # in which whoever talks to that rank hears of its end

@@ -10,14 +10,14 @@ from functools import partial
 import torch
 
 from manyturn.envs.contract.options.options import ConfigError
-from manyturn.envs.hosting.local.watchdog import SIGNALS
+from manyturn.envs.hosting.local.shutdown_watchdog import SIGNALS
 from manyturn.trainers.learn.heads.heads import LearnerHead, ProgressHead, SharedHead, ValueHead
-from manyturn.trainers.learn.learner.head_choice import head_of
+from manyturn.trainers.learn.learner.head_factory import head_of
 from manyturn.trainers.learn.learner.learner import Share
 from manyturn.trainers.learn.passes.forward import Reader
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
-from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.message import RankMessage
+from manyturn.trainers.learn.ranks.process_group import Ranks
 from manyturn.trainers.learn.ranks.rank_learner import RankLearner
 from manyturn.trainers.learn.ranks.rank_zero import Leading
 from manyturn.trainers.learn.ranks.rendezvous import Meeting

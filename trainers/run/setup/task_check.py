@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from manyturn.agents.evaluation.evaluate import NotHeldOut
 from manyturn.envs.contract.options.options import ConfigError
+from manyturn.envs.contract.tasks.duplicate_tasks import id_fault
 from manyturn.envs.contract.tasks.mixed_tasks import own_task
 from manyturn.envs.contract.tasks.panel import Panel, make_panel
 from manyturn.envs.contract.tasks.task import LazyTasks, Task
-from manyturn.envs.contract.tasks.task_choice import chosen_tasks
-from manyturn.envs.contract.tasks.task_faults import id_fault
+from manyturn.envs.contract.tasks.task_filter import chosen_tasks
 from manyturn.envs.hosting.local.seats import Seats
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.run.setup.mixture import members_of

@@ -28,12 +28,12 @@ from manyturn.trainers.play.rollout.spread_filter import filtered
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
-from manyturn.trainers.run.setup.run import Run
-from manyturn.trainers.run.step.engine_alarm import check_present_version
-from manyturn.trainers.run.step.episode_journals import Journals
+from manyturn.trainers.run.setup.run_builder import Run
+from manyturn.trainers.run.step.async_episode_log import Journals
 from manyturn.trainers.run.step.first_step import check_first_step
 from manyturn.trainers.run.step.learning import Lesson
-from manyturn.trainers.run.step.step_episodes import most_turns
+from manyturn.trainers.run.step.logprob_mismatch import check_present_version
+from manyturn.trainers.run.step.rollout_collection import most_turns
 from manyturn.trainers.run.step.task_draw import draw_tasks, forget_grown, task_of
 
 Result = TypeVar("Result")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from manyturn.agents.play.episode import Episode
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.play.rollout.rollout_batch import describe, is_learnable, unscorable
-from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.setup.run_builder import Run
 from manyturn.trainers.run.warmup.demonstrations import expert_reply_tokens
 
 _LONGER = 4  # times sampling.max_tokens: what to try where no expert shows what a reply takes

@@ -16,7 +16,7 @@ from manyturn.trainers.play.rollout.curriculum_feedback import findings
 from manyturn.trainers.play.rollout.rollout_batch import is_learnable
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
-from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.setup.run_builder import Run
 from manyturn.trainers.run.step.inert_parts import gives_grpos, idle_parts
 from manyturn.trainers.run.step.no_signal import no_signal
 from manyturn.trainers.run.step.policy_update import Origins, PolicyUpdate, credit_columns, policy_updates

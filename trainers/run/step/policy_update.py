@@ -8,11 +8,11 @@ import numpy as np
 
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.fork import Fork
-from manyturn.agents.play.role_views import RoleView, role_views
+from manyturn.agents.play.role_episodes import RoleView, role_views
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.env.roles import own_parts
 from manyturn.envs.contract.options.registry import Memory
-from manyturn.envs.hosting.local.watchdog import watchdog
+from manyturn.envs.hosting.local.shutdown_watchdog import watchdog
 from manyturn.trainers.credit.batch.episode_sums import group_E
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
 from manyturn.trainers.credit.batch.token_limits import longest
@@ -25,7 +25,7 @@ from manyturn.trainers.learn.passes.forward import Place
 from manyturn.trainers.learn.passes.samples import samples_of
 from manyturn.trainers.play.rollout.branching import Starts
 from manyturn.trainers.play.rollout.rollout_batch import is_learnable, turn_batch
-from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.setup.run_builder import Run
 from manyturn.trainers.run.setup.trainee import Trainee
 
 

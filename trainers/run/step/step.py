@@ -3,17 +3,17 @@
 from typing import Any
 
 from manyturn.envs.contract.options.registry import Memory
-from manyturn.trainers.play.rollout.refill import Refill
+from manyturn.trainers.play.rollout.dynamic_sampling import Refill
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.play.rollout.spread_filter import filtered
 from manyturn.trainers.record.resource_use import Stopwatch
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
-from manyturn.trainers.run.setup.run import Run
-from manyturn.trainers.run.step.engine_alarm import check_engines
+from manyturn.trainers.run.setup.run_builder import Run
 from manyturn.trainers.run.step.first_step import check_first_step
 from manyturn.trainers.run.step.learning import Lesson
-from manyturn.trainers.run.step.step_episodes import play_groups, starts_of, temperatures_of
+from manyturn.trainers.run.step.logprob_mismatch import check_engines
+from manyturn.trainers.run.step.rollout_collection import play_groups, starts_of, temperatures_of
 from manyturn.trainers.run.step.task_draw import draw_tasks, forget_grown, task_of
 
 

@@ -15,7 +15,7 @@ from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.play.tasks.curriculum_input import TaskFeedback, TaskPool, plain_task, task_of_plain
 from manyturn.trainers.play.tasks.env_shares import drawn_tasks
 from manyturn.trainers.record.run_state import State
-from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.setup.run_builder import Run
 
 
 def draw_tasks(

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Ending, Episode
-from manyturn.agents.play.role_views import role_views
-from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.play.role_episodes import role_views
+from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.learn.passes.samples import Sample
 from manyturn.trainers.play.rollout.rollout_batch import reply_lengths, unscorable
-from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.setup.run_builder import Run
+from manyturn.trainers.run.warmup.external_trajectories import written
 from manyturn.trainers.run.warmup.imitation_samples import imitation_samples, wrong_on_purpose
-from manyturn.trainers.run.warmup.trajectories import written
 
 Plan = Sequence[tuple[Task, EpisodeKey]]
 

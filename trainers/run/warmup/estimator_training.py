@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.role_views import role_views
+from manyturn.agents.play.role_episodes import role_views
 from manyturn.envs.contract.env.roles import own_parts
 from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
 from manyturn.trainers.learn.heads.heads import explained
-from manyturn.trainers.learn.heads.own_heads import FixedEstimator
+from manyturn.trainers.learn.heads.separate_critic import FixedEstimator
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.learn.passes.samples import Sample, samples_of
 from manyturn.trainers.play.rollout.rollout_batch import learnable, turn_batch
 from manyturn.trainers.record.metrics import Log
-from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.setup.run_builder import Run
 from manyturn.trainers.run.setup.trainee import Trainee
 
 

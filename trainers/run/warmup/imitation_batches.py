@@ -8,7 +8,7 @@ from typing import Protocol
 from manyturn.agents.play.episode import Episode
 from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.learn.passes.samples import Sample
-from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.setup.run_builder import Run
 from manyturn.trainers.run.warmup.demonstrations import learnt_from, play_demonstrations, samples_by_policy
 
 _AHEAD = 8  # updates whose demonstrations are played together; with a policy in them, so old may its weights be

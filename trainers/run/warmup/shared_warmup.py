@@ -15,7 +15,7 @@ from manyturn.trainers.recipe.config_diff import changes, shown
 from manyturn.trainers.record.checkpoint import WARMED_UP, CheckpointError, beside, read_state, verify
 from manyturn.trainers.record.config_edits import complete, plain
 from manyturn.trainers.record.run_folder import no_run
-from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.setup.run_builder import Run
 from manyturn.trainers.run.setup.trainee import Trainee
 
 # What the policy is, and how it reads and speaks. Entries below learner change which weights there are.

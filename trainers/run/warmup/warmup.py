@@ -18,11 +18,11 @@ from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.resource_use import Stopwatch
-from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.setup.run_builder import Run
 from manyturn.trainers.run.warmup.demonstrations import Demonstrations, demonstrations
-from manyturn.trainers.run.warmup.failure_cause import Measurement, plateau, without_success
 from manyturn.trainers.run.warmup.imitation_batches import Batch, DemonstrationStream, FixedSet, ImitationBatches
 from manyturn.trainers.run.warmup.shared_warmup import take_warmup
+from manyturn.trainers.run.warmup.warmup_failure import Measurement, plateau, without_success
 
 
 @dataclass

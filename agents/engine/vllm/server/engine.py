@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manyturn.agents.engine.engine import EngineError
-from manyturn.agents.engine.vllm.copying_engine import CopyingEngine
+from manyturn.agents.engine.vllm.base_engine import CopyingEngine
 from manyturn.agents.engine.vllm.reply_request import Drawer
 from manyturn.agents.engine.vllm.server.client import OthersWeights, Server, ServerSilent
 from manyturn.agents.tokens.episode_key import EpisodeKey

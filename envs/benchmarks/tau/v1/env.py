@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.envs.benchmarks.tau.service_env import TRANSFER, ServiceEnv
-from manyturn.envs.benchmarks.tau.v1.service import COUNTS, load
+from manyturn.envs.benchmarks.tau.v1.domains import COUNTS, load
 from manyturn.envs.tools.toolset import Answered
 
 
@@ -35,8 +35,8 @@ class TauBench(ServiceEnv):
         split: of the domain.
         data: a checkout of sierra-research/tau-bench at 59a200c.
         domain: ``retail`` or ``airline``.
-        user: who plays the customer, see ``UserEnv``; default: by rules (``customer.py``), with whom scores are not
-            those of the paper, whose customer is a language model.
+        user: who plays the customer, see ``UserEnv``; default: by rules (``rule_customer.py``), with whom scores are
+            not those of the paper, whose customer is a language model.
         max_turns: default 30.
         pinned: refuse files that are not those of the release.
     """

@@ -6,8 +6,8 @@ what stands here: records are not checked, and a payment is by gift card if its 
 
 from typing import Any
 
+from manyturn.envs.benchmarks.tau.agent_tools import AgentTools
 from manyturn.envs.benchmarks.tau.database import Record
-from manyturn.envs.benchmarks.tau.desk import AgentTools
 from manyturn.envs.benchmarks.tau.v2 import retail
 
 

@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from manyturn.envs.benchmarks.tau.agent_tools import AgentTools
 from manyturn.envs.benchmarks.tau.arithmetic import calculated, has_other_signs
 from manyturn.envs.benchmarks.tau.database import Record
-from manyturn.envs.benchmarks.tau.desk import AgentTools
 from manyturn.envs.benchmarks.tau.v2.airline_records import (
     Certificate,
     FlightInfo,

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.benchmarks.tau.customer import CustomerOptions
+from manyturn.envs.benchmarks.tau.rule_customer import CustomerOptions
 from manyturn.envs.benchmarks.tau.service_env import ServiceEnv
+from manyturn.envs.benchmarks.tau.v2.domains import COUNTS, load
 from manyturn.envs.benchmarks.tau.v2.model_customer import model_customer, scenario
-from manyturn.envs.benchmarks.tau.v2.service import COUNTS, load
 from manyturn.envs.benchmarks.tau.v2.telecom.phone_customer import PhoneCustomer
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.options.options import Options
@@ -75,7 +75,7 @@ class Tau2Bench(ServiceEnv):
         split: of the domain.
         data: a checkout of sierra-research/tau2-bench at a2c0247.
         domain: ``telecom``, ``retail`` or ``airline``.
-        user: who plays the customer, see ``UserEnv``; default: none in telecom, else by rules (``customer.py``, in
+        user: who plays the customer, see ``UserEnv``; default: none in telecom, else by rules (``rule_customer.py``, in
             telecom ``v2/phone_customer.py``), with whom scores are not those of the paper, whose customer is a language
             model. A model reads the official guidelines if ``data`` is a checkout, and ``info["user"]`` says so.
         max_turns: default 100, the official limit of 200 messages.

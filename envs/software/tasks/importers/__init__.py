@@ -5,7 +5,7 @@ from pathlib import Path
 
 from manyturn.envs.software.source.problem import Problem
 from manyturn.envs.software.tasks.importers import exercism, humanevalfix, quixbugs
-from manyturn.envs.software.tasks.importers.local_checkout import DataError, OtherRelease
+from manyturn.envs.software.tasks.importers.checkout_reader import DataError, OtherRelease
 
 __all__ = ["IMPORTERS", "DataError", "OtherRelease", "problems"]
 

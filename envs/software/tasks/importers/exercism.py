@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.envs.software.source.problem import Problem
+from manyturn.envs.software.tasks.importers.checkout_reader import Checkout, DataError, inside, warn_of_other
 from manyturn.envs.software.tasks.importers.known_outcomes import EXERCISM, divided
-from manyturn.envs.software.tasks.importers.local_checkout import Checkout, DataError, inside, warn_of_other
 from manyturn.envs.software.tasks.importers.testnames import names_of_tests
 
 SOURCE = "github.com/exercism/python"

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.python_syntax import parse
+from manyturn.envs.contract.python_parser import parse
 from manyturn.envs.software.source.problem import Problem
-from manyturn.envs.software.tasks.importers.local_checkout import (
+from manyturn.envs.software.tasks.importers.checkout_reader import (
     DataError,
     json_object,
     plain_name,

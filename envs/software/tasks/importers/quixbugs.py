@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.contract.python_syntax import parse
+from manyturn.envs.contract.python_parser import parse
 from manyturn.envs.software.source.edits import Edit, Places, applied
 from manyturn.envs.software.source.problem import Problem
+from manyturn.envs.software.tasks.importers.checkout_reader import Checkout, DataError, warn_of_other
 from manyturn.envs.software.tasks.importers.known_outcomes import QUIXBUGS, divided
-from manyturn.envs.software.tasks.importers.local_checkout import Checkout, DataError, warn_of_other
 from manyturn.envs.software.tasks.importers.testnames import names_of_tests
 
 SOURCE = "github.com/jkoppel/QuixBugs"

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from manyturn.envs.contract.python_syntax import parse
-from manyturn.envs.software.tasks.importers.local_checkout import DataError
+from manyturn.envs.contract.python_parser import parse
+from manyturn.envs.software.tasks.importers.checkout_reader import DataError
 
 
 def names_of_tests(text: str, where: object, parameters: Sequence[Sequence[Any]] | None = None) -> list[str]:

@@ -8,7 +8,7 @@ import torch
 from manyturn.agents.engine.engine import Engine, Reply, Sampling
 from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
-from manyturn.agents.text.choices import Choices, ReplyChoices
+from manyturn.agents.text.choice_decoding import Choices, ReplyChoices
 from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
 from manyturn.agents.tokens.episode_key import EpisodeKey
 

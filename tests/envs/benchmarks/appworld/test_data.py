@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from manyturn.envs.benchmarks.appworld.data import Data
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 
 
 def test_splits_are_the_lists_of_the_data(root):

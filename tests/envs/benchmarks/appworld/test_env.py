@@ -17,7 +17,7 @@ from manyturn.envs.benchmarks.appworld.env import LONGEST_CODE, LONGEST_OUTPUT, 
 from manyturn.envs.benchmarks.appworld.launcher import shared
 from manyturn.envs.benchmarks.appworld.server_client import AppWorldError
 from manyturn.envs.benchmarks.appworld.world import address_of
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 
 LABELS = {"one_1": "blue", "one_2": "red", "two_1": "blue", "endless_1": "endless"}

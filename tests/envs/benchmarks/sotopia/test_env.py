@@ -10,7 +10,7 @@ import pytest
 from manyturn.envs.benchmarks.sotopia.env import Sotopia
 from manyturn.envs.conformance.check_runner import check
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 
 NAME = f"{inspect.getfile(Sotopia)}:Sotopia"

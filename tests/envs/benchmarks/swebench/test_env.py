@@ -5,7 +5,7 @@ import json
 import pytest
 
 from manyturn.envs.benchmarks.swebench.env import SWEBench
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 
 COMMIT = "0" * 40
 ROW = {

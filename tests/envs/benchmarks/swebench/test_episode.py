@@ -12,7 +12,7 @@ from standin import FAULT, GOLD, MENDED, SECRET, TEST_PATCH, Standin
 from manyturn.containers.sandbox import EngineUnavailable
 from manyturn.envs.benchmarks.swebench.env import SWEBench
 from manyturn.envs.benchmarks.swebench.log_grader import END, START
-from manyturn.envs.benchmarks.swebench.patches import EvaluationBroke
+from manyturn.envs.benchmarks.swebench.patch_extraction import EvaluationBroke
 from manyturn.envs.benchmarks.swebench.predictions import PATCH_MARK
 from manyturn.envs.benchmarks.swebench.rows import DataError
 

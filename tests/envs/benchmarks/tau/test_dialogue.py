@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from needs import absent
 from needs_files import NO_GOLDEN
 
-from manyturn.envs.benchmarks.tau.customer import CustomerOptions
+from manyturn.envs.benchmarks.tau.rule_customer import CustomerOptions
 from manyturn.envs.benchmarks.tau.v2.env import MOST_ERRORS, Tau2Bench
 from manyturn.envs.benchmarks.tau.v2.model_customer import MARKS
 from manyturn.envs.benchmarks.tau.v2.telecom.agent_tools import TelecomTools

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from manyturn.envs.benchmarks.tau.files import DataError, Files
+from manyturn.envs.benchmarks.tau.v1.domains import load
 from manyturn.envs.benchmarks.tau.v1.env import TauBench
-from manyturn.envs.benchmarks.tau.v1.service import load
 
 TASKS = """
 from tau_bench.types import Task, Action

@@ -8,10 +8,10 @@ import pytest
 from needs import absent
 from needs_files import NO_GOLDEN
 
-from manyturn.envs.benchmarks.tau.desk import answer
-from manyturn.envs.benchmarks.tau.service import AgentCall, Deeds
-from manyturn.envs.benchmarks.tau.v1 import service as v1
-from manyturn.envs.benchmarks.tau.v2 import service as v2
+from manyturn.envs.benchmarks.tau.agent_tools import answer
+from manyturn.envs.benchmarks.tau.domain import AgentCall, Deeds
+from manyturn.envs.benchmarks.tau.v1 import domains as v1
+from manyturn.envs.benchmarks.tau.v2 import domains as v2
 
 
 def hashed(text: str) -> str:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from manyturn.envs.benchmarks.userrl.base_gym import Gym
 from manyturn.envs.benchmarks.userrl.files import DataError
-from manyturn.envs.benchmarks.userrl.gym import Gym
-from manyturn.envs.benchmarks.userrl.intention import Intention
-from manyturn.envs.benchmarks.userrl.persuade import STANCES, Persuade
-from manyturn.envs.benchmarks.userrl.telepathy import Telepathy
-from manyturn.envs.benchmarks.userrl.turtle import Turtle
+from manyturn.envs.benchmarks.userrl.intention_gym import Intention
+from manyturn.envs.benchmarks.userrl.persuade_gym import STANCES, Persuade
+from manyturn.envs.benchmarks.userrl.telepathy_gym import Telepathy
+from manyturn.envs.benchmarks.userrl.turtle_gym import Turtle
 from manyturn.envs.conformance.check_runner import check
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 
 GYMS: dict[str, type[Gym]] = {"Intention": Intention, "Persuade": Persuade, "Telepathy": Telepathy, "Turtle": Turtle}

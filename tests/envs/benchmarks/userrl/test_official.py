@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from needs_files import data
 
-from manyturn.envs.benchmarks.userrl.function import Function
-from manyturn.envs.benchmarks.userrl.gym import Gym
-from manyturn.envs.benchmarks.userrl.intention import Intention
-from manyturn.envs.benchmarks.userrl.persuade import Persuade
-from manyturn.envs.benchmarks.userrl.telepathy import Telepathy
-from manyturn.envs.benchmarks.userrl.turtle import Turtle
+from manyturn.envs.benchmarks.userrl.base_gym import Gym
+from manyturn.envs.benchmarks.userrl.function_gym import Function
+from manyturn.envs.benchmarks.userrl.intention_gym import Intention
+from manyturn.envs.benchmarks.userrl.persuade_gym import Persuade
+from manyturn.envs.benchmarks.userrl.telepathy_gym import Telepathy
+from manyturn.envs.benchmarks.userrl.turtle_gym import Turtle
 
 NOBODY = {"kind": "model", "model": "m", "base_url": "http://127.0.0.1:9/v1"}
 

@@ -6,7 +6,7 @@ import pytest
 from gymnasium.envs.registration import load_env_creator
 
 from manyturn.envs.contract.env.text_env import TextEnv
-from manyturn.envs.contract.registration.environments import arguments_of, env_ids, make, spec_of
+from manyturn.envs.contract.registration.env_registry import arguments_of, env_ids, make, spec_of
 
 pytestmark = pytest.mark.versions
 

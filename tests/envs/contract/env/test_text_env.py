@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from manyturn.envs.contract.env.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.env.turn import ContractError
-from manyturn.envs.contract.registration.environments import make
+from manyturn.envs.contract.registration.env_registry import make
 from manyturn.envs.contract.tasks.task import Task
 
 pytestmark = pytest.mark.versions

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from manyturn.envs.contract.registration.environments import load_file
+from manyturn.envs.contract.registration.env_registry import load_file
 from manyturn.envs.contract.registration.sibling_modules import NamesakeError, source_files
 
 pytestmark = pytest.mark.versions

@@ -16,15 +16,15 @@ import pytest
 
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Ending
-from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.envs.conformance.check_runner import check
 from manyturn.envs.contract.random_keys import generator
-from manyturn.envs.contract.registration.environments import make
+from manyturn.envs.contract.registration.env_registry import make
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.envs.shop.browser.pages_env import ShopPages
 from manyturn.envs.shop.pages.page_text import pieces
 from manyturn.envs.shop.pages.pages import Receipt
-from manyturn.envs.shop.visit_env import VisitEnv
+from manyturn.envs.shop.shop_env import VisitEnv
 from manyturn.envs.web.browser import the_browser
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 

@@ -8,8 +8,8 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from manyturn.envs.contract.registration.environments import make
-from manyturn.envs.shop.browser.page_visit import Visit, VisitError
+from manyturn.envs.contract.registration.env_registry import make
+from manyturn.envs.shop.browser.shop_visit import Visit, VisitError
 
 site_module = pytest.importorskip("manyturn.envs.shop.browser.web_site", reason="starlette or uvicorn is not installed")
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tiny_library import ARCHIVE, CODE, FILES, TESTS, TINY, packed
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.software.source import library_sources
 from manyturn.envs.software.source.libraries import PYTEST_INI, library
 from manyturn.envs.software.source.library_sources import WrongRelease, sha256, tree

@@ -5,7 +5,7 @@ from importlib.resources import files
 import pytest
 from tiny_library import CODE, tiny  # noqa: F401
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.software.env import Software
 from manyturn.envs.software.mutation.candidates import Fault
 from manyturn.envs.software.mutation.operators import edits

@@ -10,7 +10,7 @@ import small_checkouts as small
 from manyturn.envs.software.tasks.importers import DataError, OtherRelease, known_outcomes, problems
 from manyturn.envs.software.tasks.importers.testnames import names_of_tests as names_in
 
-pytestmark = pytest.mark.filterwarnings("ignore::manyturn.envs.software.tasks.importers.local_checkout.OtherRelease")
+pytestmark = pytest.mark.filterwarnings("ignore::manyturn.envs.software.tasks.importers.checkout_reader.OtherRelease")
 
 
 def test_humanevalfix_becomes_a_faulty_file_and_a_hidden_test(tmp_path):

@@ -12,7 +12,7 @@ from manyturn.containers.pool import lease
 from manyturn.envs.software.grading.grader import RESOLVED, grade
 from manyturn.envs.software.tasks.importers import humanevalfix, problems
 
-pytestmark = pytest.mark.filterwarnings("ignore::manyturn.envs.software.tasks.importers.local_checkout.OtherRelease")
+pytestmark = pytest.mark.filterwarnings("ignore::manyturn.envs.software.tasks.importers.checkout_reader.OtherRelease")
 SECONDS = 10.0
 
 

@@ -4,7 +4,7 @@ import pytest
 from local_sandbox import LocalSandbox
 from tiny_library import CODE, tiny  # noqa: F401
 
-from manyturn.envs.contract.registration.environments import NeedsSetup
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.software.mutation import operators
 from manyturn.envs.software.source.libraries import library
 from manyturn.envs.software.source.library_sources import tree
@@ -86,7 +86,7 @@ def test_what_is_missing_is_said_before_anything_is_started(tiny, tmp_path, monk
 
 def test_a_library_whose_tests_do_not_pass_is_an_error_not_a_file(made_here, tmp_path, monkeypatch):
     files = dict(tree(library("tiny"))) | {"tiny.py": b"raise ImportError\n"}
-    for module in ("testing.library_tests", "mutation.fault_validation", "mutation.candidates"):
+    for module in ("testing.library_test_runner", "mutation.fault_validation", "mutation.candidates"):
         monkeypatch.setattr(f"manyturn.envs.software.{module}.tree", lambda known: files)
     with pytest.raises(RuntimeError, match=r"no test of tiny==1.0 passes"):
         task_file_builder.make(["tiny"], tmp_path / "tasks.jsonl", 1, 0, print)

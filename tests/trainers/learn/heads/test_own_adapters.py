@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from manyturn.agents.model.language_model import build_tiny
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.play.vocabulary_texts import texts_of
+from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.checkpoint import read_tensors

@@ -15,16 +15,16 @@ from manyturn.agents.engine.engine_config import EngineContext
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe
-from manyturn.trainers.learn.learner import pass_memory
+from manyturn.trainers.learn.learner import memory_estimate
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
-from manyturn.trainers.learn.learner.pass_memory import check_fits, update_memory
+from manyturn.trainers.learn.learner.memory_estimate import check_fits, update_memory
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import weights_hash
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 from manyturn.trainers.run.step.step import train_step
 
 pytestmark = pytest.mark.versions
@@ -125,7 +125,7 @@ def test_predictions_of_the_devices_memory_leave_moments_out_and_the_hosts_is_as
     assert update_memory(here, 32).held - update_memory(there, 32).held == 8 * numbers
     engines = [EngineContext(here.model, frozenset({0}), moments=moments) for moments in (True, False)]
     assert _beside(engines[0], on_gpu=True) - _beside(engines[1], on_gpu=True) == 8 * numbers
-    monkeypatch.setattr(pass_memory, "main_memory", lambda: (15.0 * numbers, 0.0))
+    monkeypatch.setattr(memory_estimate, "main_memory", lambda: (15.0 * numbers, 0.0))
     assert check_fits(here, 32, 0.0) is None
     with pytest.raises(
         ConfigError, match=r"keeps .* in the host's memory, which has .*: leave it out, or set learner\.l"

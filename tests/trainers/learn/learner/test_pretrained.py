@@ -12,8 +12,8 @@ import torch
 from manyturn.agents.model import language_model
 from manyturn.agents.model.language_model import ModelError, build_tiny, load_pretrained
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.play.vocabulary_texts import texts_of
-from manyturn.agents.text.template import TemplateError
+from manyturn.agents.play.tokenizer_corpus import texts_of
+from manyturn.agents.text.chat_template import TemplateError
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint, weights_hash

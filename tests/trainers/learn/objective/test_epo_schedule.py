@@ -12,8 +12,8 @@ from short_runs import short_run
 
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.objective.epo import EpoConfig
-from manyturn.trainers.learn.objective.objective_memory import ObjectiveMemory
 from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.objective.regularizer_state import ObjectiveMemory
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 

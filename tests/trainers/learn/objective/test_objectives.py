@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from manyturn.trainers.learn.objective.aggregate import Aggregation, Denominators, aggregate
-from manyturn.trainers.learn.objective.correction import (
+from manyturn.trainers.learn.objective.epo import EntropyHistory, EntropyRange, EpoConfig
+from manyturn.trainers.learn.objective.kl import KlConfig, kl, kl_in_reward
+from manyturn.trainers.learn.objective.objective import OBJECTIVES, RegulariserState, Tokens, objective
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.objective.objectives.gspo import GspoConfig
+from manyturn.trainers.learn.objective.regularizer_state import ObjectiveMemory
+from manyturn.trainers.learn.objective.rollout_correction import (
     RejectConfig,
     Sequences,
     TisConfig,
@@ -20,12 +26,6 @@ from manyturn.trainers.learn.objective.correction import (
     keep_mask,
     mismatch,
 )
-from manyturn.trainers.learn.objective.epo import EntropyHistory, EntropyRange, EpoConfig
-from manyturn.trainers.learn.objective.kl import KlConfig, kl, kl_in_reward
-from manyturn.trainers.learn.objective.objective import OBJECTIVES, RegulariserState, Tokens, objective
-from manyturn.trainers.learn.objective.objective_memory import ObjectiveMemory
-from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
-from manyturn.trainers.learn.objective.objectives.gspo import GspoConfig
 
 torch.set_num_threads(1)
 MODES = get_args(Aggregation)

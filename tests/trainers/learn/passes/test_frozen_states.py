@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from manyturn.agents.model.language_model import LanguageModel, build_tiny, load_pretrained
 from manyturn.agents.model.model_internals import layers_of
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.play.vocabulary_texts import texts_of
+from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.trainers.learn.heads.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig

@@ -15,8 +15,8 @@ from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.play.agent import Agent, AgentConfig, Demonstrator
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.scripted import Scripted
-from manyturn.agents.play.vocabulary_texts import texts_of
+from manyturn.agents.play.scripted_policy import Scripted
+from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain
 from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.agents.tokens.episode_key import EpisodeKey
@@ -26,7 +26,7 @@ from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.learn.passes.samples import Sample, at_replies, samples_of
-from manyturn.trainers.learn.reading.step_reading import StepReading
+from manyturn.trainers.learn.reading.pre_update_pass import StepReading
 
 LAMPS = f"{Path(__file__).parents[2] / 'lamps.py'}:Lamps"
 CONFIG = AgentConfig(only_admissible=True, instructions=False, format=TaggedConfig())

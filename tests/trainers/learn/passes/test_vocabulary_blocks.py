@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from learner_steps import episodes_of, learn, learner, weights
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from manyturn.trainers.learn.passes import token_scores, vocabulary_blocks
-from manyturn.trainers.learn.passes.token_scores import free_scores
+from manyturn.trainers.learn.passes import token_logprobs, vocabulary_blocks
+from manyturn.trainers.learn.passes.token_logprobs import free_scores
 from manyturn.trainers.learn.passes.vocabulary_blocks import blockwise_scores
 
 Slopes = list[torch.Tensor]
@@ -104,12 +104,12 @@ class Largest(TorchDispatchMode):
 
 
 def test_large_passes_never_hold_the_logits_of_all_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_scores, "AT_ONCE", 35)
+    monkeypatch.setattr(token_logprobs, "AT_ONCE", 35)
     head, given_ = case(40, 60, True, 3, torch.float32)
     with Largest() as watch:
         with_slopes(free_scores, head, given_, 1.0)
     assert watch.elements <= 5 * 60  # the gradient of the head's weights, where all logits are 40 times 60
-    monkeypatch.setattr(token_scores, "AT_ONCE", 10**9)
+    monkeypatch.setattr(token_logprobs, "AT_ONCE", 10**9)
     with Largest() as watch:
         with_slopes(free_scores, head, given_, 1.0)
     assert watch.elements == 40 * 60
@@ -123,7 +123,7 @@ def test_a_step_of_learning_moves_the_weights_as_it_does_with_all_logits(
     config = {"name": "clip", "kl": {"coef": 0.1}, "epo": {"coef": 0.05, "horizon": 8}}
     found = {}
     for at_once in (35, 10**9):
-        monkeypatch.setattr(token_scores, "AT_ONCE", at_once)
+        monkeypatch.setattr(token_logprobs, "AT_ONCE", at_once)
         made = learner(config, double=True, packing=packing)
         for step in range(3):
             figures = learn(made, episodes, step)

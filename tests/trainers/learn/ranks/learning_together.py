@@ -20,14 +20,14 @@ from manyturn.agents.model.language_model import LanguageModel
 from manyturn.trainers.learn.heads.head_config import HeadConfig, OwnCriticConfig, ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.heads.heads import SharedHead
 from manyturn.trainers.learn.learner.adapters import add_adapters
-from manyturn.trainers.learn.learner.head_choice import head_of
+from manyturn.trainers.learn.learner.head_factory import head_of
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.learn.passes.forward import Reader
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
 from manyturn.trainers.learn.passes.samples import Sample, at_replies
-from manyturn.trainers.learn.ranks.group import Ranks
+from manyturn.trainers.learn.ranks.process_group import Ranks
 from manyturn.trainers.learn.ranks.rank_learner import RankLearner
 from manyturn.trainers.learn.ranks.rank_zero import Leading
 

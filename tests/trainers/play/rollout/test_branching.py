@@ -27,9 +27,9 @@ from manyturn.trainers.play.rollout.branching import (
 )
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.record.run_folder import RunFolder, read_metrics
-from manyturn.trainers.run.setup.run import open_run
-from manyturn.trainers.run.step import step_episodes
-from manyturn.trainers.run.step.step_episodes import play_groups, starts_of
+from manyturn.trainers.run.setup.run_builder import open_run
+from manyturn.trainers.run.step import rollout_collection
+from manyturn.trainers.run.step.rollout_collection import play_groups, starts_of
 
 VOCABULARY = 16
 TASKS = [Task(name, "train", {}) for name in ("a", "b", "a")]  # one comes twice
@@ -215,13 +215,13 @@ def test_a_killed_step_counts_entirely_or_is_played_again_to_the_same_bits_where
 
 def test_errors_are_allowed_as_a_share_of_the_step_not_of_a_round(tmp_path, monkeypatch):
     """A round of few branches would stop a run at the second error."""
-    allowed, gather = [], step_episodes.gather
+    allowed, gather = [], rollout_collection.gather
 
     async def noting(seats, policy, plan, **given):
         allowed.append(given["patience"].error_share * len(plan))
         return await gather(seats, policy, plan, **given)
 
-    monkeypatch.setattr(step_episodes, "gather", noting)
+    monkeypatch.setattr(rollout_collection, "gather", noting)
     with RunFolder(tmp_path / "run", resume=False) as folder:
         asyncio.run(one_step(folder, branching_run()))
     assert len(allowed) > 1 and allowed == pytest.approx([1.2] * len(allowed))
@@ -251,14 +251,14 @@ class Leaving(mt.TextEnv):
 
 
 def test_a_branch_that_cannot_follow_its_parent_is_an_error_and_no_success(tmp_path, monkeypatch):
-    gather = step_episodes.gather
+    gather = rollout_collection.gather
 
     async def changing(*given, **told):
         episodes = await gather(*given, **told)
         monkeypatch.setenv("CHANGED", "1")
         return episodes
 
-    monkeypatch.setattr(step_episodes, "gather", changing)
+    monkeypatch.setattr(rollout_collection, "gather", changing)
     file = tmp_path / "leaving.py"
     file.write_text(LEAVING)
     rollout = {"tasks": 2, "group": 6, "branching": {"initial": 2, "threshold": 1.0}, "error_share": 1.0}

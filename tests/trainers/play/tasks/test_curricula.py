@@ -18,8 +18,8 @@ from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.play.rollout.curriculum_feedback import findings
+from manyturn.trainers.play.rollout.dynamic_sampling import Refill
 from manyturn.trainers.play.rollout.horizon import Horizon, turn_limit
-from manyturn.trainers.play.rollout.refill import Refill
 from manyturn.trainers.play.rollout.rollout_batch import learnable, turn_batch
 from manyturn.trainers.play.tasks import task_memory
 from manyturn.trainers.play.tasks.curricula.band import BandConfig

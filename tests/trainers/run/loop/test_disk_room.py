@@ -11,7 +11,7 @@ from short_runs import short_run
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.run.loop.disk_space import checkpoint_bytes
 from manyturn.trainers.run.loop.loop import train
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 
 
 class Usage(NamedTuple):

@@ -20,7 +20,7 @@ from manyturn.trainers.play.tasks.curriculum_input import CURRICULA, TaskFeedbac
 from manyturn.trainers.play.tasks.env_shares import drawn_tasks
 from manyturn.trainers.record.run_folder import read_metrics, step_tables
 from manyturn.trainers.run.loop.loop import train
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 from manyturn.trainers.run.warmup.imitation_batches import DemonstrationStream
 
 LAMPS = f"{Path(__file__).parents[2] / 'lamps.py'}:Lamps"

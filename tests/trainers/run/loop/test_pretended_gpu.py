@@ -14,7 +14,7 @@ from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 from manyturn.trainers.run.step.step import train_step
 
 pytestmark = pytest.mark.versions

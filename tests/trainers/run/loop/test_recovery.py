@@ -14,7 +14,7 @@ from short_runs import short_run
 from manyturn.trainers.learn.passes.samples import Sample
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 from manyturn.trainers.run.warmup.demonstrations import Demonstrations, demonstrations
 
 DOORS = f"{Path(__file__).parents[2] / 'wide_doors.py'}:WideDoors"

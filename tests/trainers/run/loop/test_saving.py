@@ -15,7 +15,7 @@ from short_runs import episode_keys, figures, left_behind, short_run
 from manyturn.trainers.record import resource_use
 from manyturn.trainers.record.run_folder import DiskFull
 from manyturn.trainers.run.loop.loop import train
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 
 pytestmark = pytest.mark.versions
 

@@ -113,7 +113,7 @@ def test_rounds_keep_a_group_in_which_one_agents_returns_differ(tmp_path):
     from manyturn.agents.play.episode import Ending, Episode, TurnRecord
     from manyturn.agents.tokens.episode_key import EpisodeKey
     from manyturn.envs.contract.tasks.task import Task
-    from manyturn.trainers.play.rollout.refill import Refill
+    from manyturn.trainers.play.rollout.dynamic_sampling import Refill
 
     def zero_sum(member, x):
         parts = {"a.outcome": x, "b.outcome": -x}

@@ -14,7 +14,7 @@ from manyturn.api.named_policy import find_policy
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.run.loop.loop import train
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 
 DOORS = f"{Path(__file__).parents[2] / 'doors.py'}:Doors"
 OWN = "{% if messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nBe helpful.<|im_end|>\n' }}{% endif %}"

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-FILE = Path(__file__).parents[4] / "benchmarks" / "scale" / "orders_world.py"
+FILE = Path(__file__).parents[4] / "benchmarks" / "scale" / "latency_world.py"
 _spec = importlib.util.spec_from_file_location("errands", FILE)
 assert _spec is not None and _spec.loader is not None
 _module = importlib.util.module_from_spec(_spec)

@@ -18,8 +18,8 @@ from short_runs import ended, episode_keys, finish, left_behind, short_run, star
 from transformers import AutoModelForCausalLM
 
 from manyturn.agents.play.error_limit import TooManyErrors
+from manyturn.agents.records.episode_log import JournalError
 from manyturn.agents.records.episode_rows import read_turns
-from manyturn.agents.records.journal import JournalError
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.trajectories.token_files import read_ledgers
 from manyturn.report.run import run_head
@@ -28,11 +28,11 @@ from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_folder import RunFolder, read_metrics, step_ledgers
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.loop.loop import train
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
+from manyturn.trainers.run.step.async_episode_log import Journals
 from manyturn.trainers.run.step.asynchronous import Ahead
-from manyturn.trainers.run.step.episode_journals import Journals
 
-ERRANDS = f"{Path(__file__).parents[4] / 'benchmarks/scale/orders_world.py'}:Errands"
+ERRANDS = f"{Path(__file__).parents[4] / 'benchmarks/scale/latency_world.py'}:Errands"
 HELD = f"{Path(__file__).with_name('held_errands.py')}:Held"
 COUNT = 9  # episodes of a step
 

@@ -10,7 +10,7 @@ from short_runs import short_run
 
 from manyturn.agents.model.language_model import build_tiny
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.play.vocabulary_texts import texts_of
+from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.record.run_folder import read_metrics

@@ -5,14 +5,14 @@ import asyncio
 import pytest
 from short_runs import short_run
 
+from manyturn.agents.records.episode_log import Journal
 from manyturn.agents.records.episode_rows import SCHEMA_VERSION
-from manyturn.agents.records.journal import Journal
 from manyturn.agents.records.plain_episode import episode_to_plain
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.record.run_folder import RunFolder
-from manyturn.trainers.run.setup.run import open_run
-from manyturn.trainers.run.step import step_episodes
-from manyturn.trainers.run.step.step_episodes import play_groups
+from manyturn.trainers.run.setup.run_builder import open_run
+from manyturn.trainers.run.step import rollout_collection
+from manyturn.trainers.run.step.rollout_collection import play_groups
 
 
 async def _twice(path, keep, monkeypatch, **changes):
@@ -24,8 +24,8 @@ async def _twice(path, keep, monkeypatch, **changes):
         counted.append(len(plan))
         return await gather(seats, policy, plan, **told)
 
-    gather = step_episodes.gather
-    monkeypatch.setattr(step_episodes, "gather", counting)
+    gather = rollout_collection.gather
+    monkeypatch.setattr(rollout_collection, "gather", counting)
     with RunFolder(path, resume=False) as folder:
         async with open_run(config) as run:
             plan = plan_groups(run.train[:3], 3, 0, "train/1")

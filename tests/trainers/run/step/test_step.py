@@ -8,7 +8,7 @@ from short_runs import short_run
 
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 from manyturn.trainers.run.step.step import train_step
 
 

@@ -10,7 +10,7 @@ from manyturn.cli.app import app
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
-from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.setup.run_builder import open_run
 from manyturn.trainers.run.warmup.demonstrations import play_demonstrations
 from manyturn.trainers.run.warmup.imitation_samples import imitation_samples
 

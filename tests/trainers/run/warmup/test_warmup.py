@@ -75,6 +75,16 @@ class Hidden(mt.TextEnv):
 
 class Shown(Hidden):
     shows = True
+
+class Few(Shown):  # training shows half of the words, and validation asks for the other half
+
+    def begin(self, task, rng):
+        half = WORDS[:4] if task.params["split"] == "train" else WORDS[4:]
+        self.words = random.Random(task.id).choices(half, k=6)
+        return self.asks()
+
+    def tasks(self, split):
+        return super().tasks(split)[: 2 if split == "train" else None]
 """
 TAUGHT = {"episodes": 12, "must_succeed": False, "batch": 4, "check_episodes": 2}
 NO_WARMUP = {"episodes": 0}
@@ -136,6 +146,18 @@ def test_a_learning_rate_that_is_too_high_is_named_as_the_cause(tmp_path):
         r"the loss was [\d.]+ when it began and rose: lower warmup\.lr = 3",
         failed(tmp_path, "Shown", max_updates=40, lr=3.0),
     )
+
+
+def test_demonstrations_that_are_learnt_by_heart_are_named_as_the_cause_though_the_loss_still_falls(tmp_path):
+    """What is left of it is nothing to learn: more updates would go on for hours."""
+    options = {"episodes": 2, "lr": 3e-2, "max_updates": 200}
+    _, notices = words(tmp_path, "Few", must_succeed=False, **options)
+    early = next(
+        notice for notice in notices if re.search(r"stands at success 0\.00 since update (20|40|60|80)\b", notice)
+    )
+    (tmp_path / "again").mkdir()
+    for message in (early, failed(tmp_path / "again", "Few", **options)):
+        assert "warmup.max_updates" not in message and "raise warmup.episodes = 2" in message
 
 
 def test_a_warmup_that_is_too_short_is_named_as_the_cause(tmp_path):

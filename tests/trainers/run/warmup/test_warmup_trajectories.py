@@ -9,8 +9,8 @@ import pytest
 from short_runs import short_run
 
 import manyturn as mt
+from manyturn.agents.trajectories.folder_writer import write_folder
 from manyturn.agents.trajectories.format_detection import read_any
-from manyturn.agents.trajectories.import_folder import write_folder
 from manyturn.api.trajectory_formats import export
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.recipes.stack import stacked

@@ -7,8 +7,8 @@ bill has the id ``B00000001`` and so on, where the original draws one at random.
 import json
 from typing import Any
 
+from manyturn.envs.benchmarks.tau.agent_tools import AgentTools
 from manyturn.envs.benchmarks.tau.database import Record
-from manyturn.envs.benchmarks.tau.desk import AgentTools
 from manyturn.envs.benchmarks.tau.v2.telecom.records import Bill, LineItem, plain
 
 TODAY = "2025-02-25"

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from manyturn.envs.benchmarks.tau.agent_tools import Desk, run
 from manyturn.envs.benchmarks.tau.database import Base, Database
-from manyturn.envs.benchmarks.tau.desk import Desk, run
 from manyturn.envs.benchmarks.tau.v2.telecom import agent_tools, phone
 
 

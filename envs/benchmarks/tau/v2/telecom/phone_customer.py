@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.benchmarks.tau.customer import AGREES, ASKS, LONGEST, SENTENCE, CustomerOptions, first_person
+from manyturn.envs.benchmarks.tau.rule_customer import AGREES, ASKS, LONGEST, SENTENCE, CustomerOptions, first_person
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.tools.calls import call_text
 from manyturn.envs.tools.tool import Schema

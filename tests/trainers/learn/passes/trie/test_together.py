@@ -29,7 +29,7 @@ from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
-from manyturn.trainers.learn.passes import token_scores, vocabulary_blocks
+from manyturn.trainers.learn.passes import token_logprobs, vocabulary_blocks
 from manyturn.trainers.learn.passes.samples import Sample, at_replies
 
 pytestmark = pytest.mark.versions
@@ -105,7 +105,7 @@ def test_any_options_together_learn_what_samples_of_their_own_do(heads, monkeypa
     @settings(deadline=None, max_examples=3, suppress_health_check=list(HealthCheck))
     @given(steps(most=3), OBJECTIVE, TRAINED, OPTIONS, st.sampled_from([0.6, 1.0]), st.booleans())
     def check(samples, objective, trained, options, temperature, in_blocks):
-        monkeypatch.setattr(token_scores, "AT_ONCE", 99 if in_blocks else 2**22)
+        monkeypatch.setattr(token_logprobs, "AT_ONCE", 99 if in_blocks else 2**22)
         monkeypatch.setattr(vocabulary_blocks, "AT_ONCE", 99 if in_blocks else 2**22)
         theirs = learnt(learner(objective, heads, temperature, True, **trained, **options), samples)
         for packing, micro_tokens in [("trie", 64), ("trie", 10_000), ("packed", 64), ("auto", 64)]:
