@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.benchmarks.textworld.games import PRESETS, VERSION, Preset, checked_words, game_file, maker, words_of
+from manyturn.envs.benchmarks.textworld.games import VERSION, game_file, maker
+from manyturn.envs.benchmarks.textworld.presets import PRESETS, Preset, checked_words, words_of
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.tasks.task import SPLITS, GeneratedTasks, Task

@@ -16,7 +16,8 @@ from needs import peer
 from needs_files import data
 
 from manyturn.envs.benchmarks.textworld.env import TextWorld
-from manyturn.envs.benchmarks.textworld.games import PRESETS, GameError, game_file
+from manyturn.envs.benchmarks.textworld.games import GameError, game_file
+from manyturn.envs.benchmarks.textworld.presets import PRESETS
 from manyturn.envs.conformance.check_runner import check
 from manyturn.envs.contract.tasks.task import Task
 
