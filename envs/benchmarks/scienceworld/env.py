@@ -138,7 +138,7 @@ class ScienceWorld(TextEnv):
         if not self._pays_turns or score in (self._score, -1.0):
             return {}
         subgoals = self._simulator.subgoals()
-        ordered = subgoals.reached / subgoals.count
+        ordered = subgoals.reached / subgoals.total
         gains = {"ordered": ordered - self._ordered, "optional": score - self._score - ordered + self._ordered}
         self._ordered = ordered
         return {name: gain for name, gain in gains.items() if abs(gain) > 1e-9}

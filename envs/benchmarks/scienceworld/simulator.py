@@ -37,7 +37,7 @@ class Subgoals(NamedTuple):
     """Sub-goals that have an order: how many are reached, and how many there are."""
 
     reached: int
-    count: int
+    total: int
 
 
 class Simulator:
