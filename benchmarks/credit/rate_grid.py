@@ -6,8 +6,10 @@
 
 A cell is one world, method, rate and seed: six steps of 128 episodes from the warm-up that all cells of a world and a
 seed share. Methods differ in their advantage only, and in what it needs: forks in their shape of rollouts, ``turn_gae``
-and ``dual_gae`` in their critics. The critic of ``dual_gae`` learns from 256 more episodes beforehand. Each is measured
-sampled and greedy on held-out tasks. ``rate_grid.toml`` says what is expected.
+and ``dual_gae`` in their critics. The critic of ``dual_gae`` learns from 256 more episodes beforehand. Methods that
+change rewards or the objective have rows of their own in some worlds: ``gra`` and ``epo`` with GRPO's advantage,
+``spa`` with that of ``turn_gae``. Each is measured sampled and greedy on held-out tasks. ``rate_grid.toml`` says what
+is expected.
 
 The rate of a method in a world is chosen on all seeds but one, by the mean success during training, the smaller of
 equal ones; that one seed is measured, and each takes its turn. So no seed chooses its own rate. A cell that ends 0.05
@@ -75,16 +77,25 @@ class Cell(NamedTuple):
     seed: int
 
 
+def rows_of(world: str) -> list[str]:
+    """Rows of a world: those of all worlds, then those of methods that change rewards or the objective."""
+    return [*PLAN["rows"], *(row for row, layer in PLAN["stages"].items() if world in layer["worlds"])]
+
+
 def cells() -> Iterator[Cell]:
     """Cells in the order in which they are run: seed by seed, so that a part of them is balanced."""
-    for seed, world, factor, row in product(*(PLAN[name] for name in ("seeds", "worlds", "factors", "rows"))):
-        yield Cell(world, row, factor, seed)
+    for seed, world, factor in product(*(PLAN[name] for name in ("seeds", "worlds", "factors"))):
+        for row in rows_of(world):
+            yield Cell(world, row, factor, seed)
 
 
 def method_layer(row: str) -> dict[str, Any]:
     """The settings of a recipe that make up its method: the advantage, and what that needs."""
     if row == "grpo":
         return {}
+    if row in PLAN["stages"]:
+        stage = PLAN["stages"][row]
+        return stacked([method_layer(stage["advantage"]), stage["settings"]])
     if row == "forks":
         recipe = load_recipe("bpo")
         return {"credit": {"advantage": recipe["credit"]["advantage"]}, "rollout": recipe["rollout"]}
@@ -186,9 +197,9 @@ def relation(audit: Mapping[str, Mapping[str, float]], gains: Mapping[str, Mappi
 
 def complete_seeds(lines: Sequence[Mapping[str, Any]]) -> list[int]:
     """Seeds of which every cell was run."""
-    cells_of_a_seed = len(PLAN["worlds"]) * len(PLAN["factors"]) * len(PLAN["rows"])
-    counts = {seed: sum(line["seed"] == seed for line in lines) for seed in PLAN["seeds"]}
-    return [seed for seed, number in counts.items() if number == cells_of_a_seed]
+    done = {(line["world"], line["row"], line["factor"], line["seed"]) for line in lines}
+    missing = {cell.seed for cell in cells() if cell not in done}
+    return [seed for seed in PLAN["seeds"] if seed not in missing]
 
 
 def results(lines: Sequence[Mapping[str, Any]], audit: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
@@ -199,12 +210,13 @@ def results(lines: Sequence[Mapping[str, Any]], audit: Mapping[str, Mapping[str,
     for world in PLAN["worlds"]:
         base = cross_chosen(lines, world, "grpo", seeds)
         worlds[world], areas[world] = {}, {}
-        for row in PLAN["rows"]:
+        for row in rows_of(world):
             gains = cross_chosen(lines, world, row, seeds)
             own = [line for line in lines if (line["world"], line["row"]) == (world, row) and line["seed"] in seeds]
             by_rate = {f: [line for line in own if line["factor"] == f] for f in PLAN["factors"]}
             means = {f: float(np.mean([line["after"] for line in at])) for f, at in by_rate.items()}
-            areas[world][row] = gains.training - base.training
+            if row in PLAN["rows"]:
+                areas[world][row] = gains.training - base.training
             worlds[world][row] = {
                 "area": _interval(gains.training),
                 "area_gain": _interval(gains.training - base.training),
@@ -282,6 +294,8 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
     for panel, (world, rows) in zip(panels[0], result["worlds"].items(), strict=True):
         panel.axhline(0, color="silver", linewidth=1)
         for row, one in rows.items():
+            if one["audit"] is None:
+                continue
             gain = one["area_gain"]
             error = [[gain["mean"] - gain["ci_low"]], [gain["ci_high"] - gain["mean"]]]
             panel.errorbar(one["audit"], gain["mean"], yerr=error, fmt="o", color="#2563eb", elinewidth=1)

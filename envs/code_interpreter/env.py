@@ -67,6 +67,7 @@ class Code(TextEnv):
     """
 
     max_turns = 8
+    waits_outside = True
     splits = tuple(SIZES)
     levels = LEVELS
     part_names = ()

@@ -59,3 +59,8 @@ def clear_leftovers(folder: Path) -> None:
 def replace_text(path: Path, text: str) -> None:
     """Replace a file's text, in UTF-8 and without secrets, completely or not at all."""
     replace_file(path, lambda aside: aside.write_text(masked(text), encoding="utf-8"))
+
+
+def cache_of(name: str) -> Path:
+    """Folder of what can be made again: ``$MANYTURN_CACHE/NAME``, or ``~/.cache/manyturn/NAME``."""
+    return Path(os.environ.get("MANYTURN_CACHE") or Path.home() / ".cache" / "manyturn") / name

@@ -73,6 +73,7 @@ class HarborEnv(TextEnv):
     """
 
     max_turns = 40
+    waits_outside = True
     harmless = (*TextEnv.harmless, "offline", "success_from")
     tools = tuple(tool_of(one).schema for one in (Tools.bash, Tools.view, Tools.edit, Tools.search, Attempt.submit))
     instructions = with_tools(INSTRUCTIONS, tools)

@@ -46,6 +46,8 @@ class ServedEnv(gymnasium.Env[str, str]):
         lacks: what the server does not offer, in words.
     """
 
+    waits_outside = True
+
     metadata: dict[str, Any] = {"render_modes": []}
     harmless = ("timeout", "sessions", "max_turns", "action_field", "observation_field", "success_above")
 

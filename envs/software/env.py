@@ -113,6 +113,7 @@ class Software(TextEnv):
     """
 
     max_turns = 40
+    waits_outside = True
     part_names = tuple(reward_levels.STEPS)
     harmless = (*TextEnv.harmless, "source:drills", "actions", "reward", "unreached")
 

@@ -81,6 +81,7 @@ class UserEnv(TextEnv):
         makers = {"model": Maker(ModelOptions, self._model), "replay": Maker(ReplayOptions, ReplayUser), **own}
         self.user = make_user(next(iter(own)) if user is None else user, makers)
         self._user_rng: np.random.Generator | None = None
+        self.waits_outside = isinstance(self.user, ModelUser)
 
     def _model(self, options: ModelOptions) -> User:
         return ModelUser(self.brief, options)

@@ -23,6 +23,8 @@ _EXTRAS = {
     "gguf": "models in GGUF files",
     "web": "manyturn view, and shops and pages in a browser",
     "miniwob": "MiniWoB++",
+    "scienceworld": "ScienceWorld, with a Java runtime",
+    "textworld": "TextWorld",
     "docker": "containers, for environments that run code",
     "mcp": "tools of MCP servers",
     "openenv": "environments on a server of OpenEnv",

@@ -38,6 +38,8 @@ description = "A bug in a program: {env} of manyturn {version}"
 task = {task}
 split = "{split}"
 content = "{content}"
+# The verdict is of the container that ran the agent's program, which could forge it: no answer is compared outside.
+guard = "none"
 
 [environment]
 network_mode = "no-network"

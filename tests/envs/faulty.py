@@ -115,6 +115,12 @@ class Faulty(TextEnv):
         return "win"
 
 
+class Outside(Faulty):
+    """Waits for something outside of its process."""
+
+    waits_outside = True
+
+
 class Unmakeable(Faulty):
     """Can be made ``most`` times in all, counted in a file, then raises."""
 

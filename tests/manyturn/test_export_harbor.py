@@ -3,6 +3,7 @@
 The section on Harbor of docs/exporting.md is about these.
 """
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,8 @@ def test_exported_tasks_are_solved_by_their_own_solutions_and_keep_splits_and_ha
     again = exported(command, tmp_path / "again", "--env.args.source", "drills", "--limit", 2)
     files = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     assert len(files) > 40
+    guards = {tomllib.loads(file.read_text())["metadata"]["guard"] for file in folder.rglob("task.toml")}
+    assert guards == {"none"}  # who reads a folder and no page must not take its reward for ours
     assert all((again / path).read_bytes() == (folder / path).read_bytes() for path in files)
 
 

@@ -150,6 +150,7 @@ METRICS: dict[str, str] = {
     "env_turn_seconds": "Mean seconds in which an environment answers a turn, errors left out.",
     "slowest_env_seconds": "Seconds of the slowest of these answers in the step; of a host, since the line before.",
     "slowest_task": "The task whose answer that was.",
+    "behind_seconds": "Seconds that turns waited in a worker behind those of other episodes, since the line before.",
     "rollout_seconds": "Seconds to play the step's episodes, or to wait for them in asynchronous order; in the "
     "warm-up, the demonstrations or the measurement's.",
     "rollout_cpu_seconds": "Seconds of the processor of this process meanwhile, all its threads together.",

@@ -90,6 +90,7 @@ SHOWN = (
     ShownMetric("learn_seconds", "", "Time", "learning"),
     ShownMetric("env_turn_seconds", "", "Answers of the environment", "mean of a turn"),
     ShownMetric("slowest_env_seconds", "", "Answers of the environment", "the slowest"),
+    ShownMetric("behind_seconds", "", "Answers of the environment", "waited behind others"),
     ShownMetric("staleness", "staleness {:.1f}", "Staleness", "mean of an episode"),
     ShownMetric("staleness_max", "", "Staleness", "of the oldest"),
     ShownMetric("learner_idle", "", "Idle", "learner"),

@@ -6,7 +6,8 @@
 Measures the tasks of all libraries, then the problems of HumanEvalFix and QuixBugs where they are given, then drills.
 Each is written to ``--journal`` as soon as it is known, so the same command goes on where it was interrupted; another
 commit needs another journal. ``--rows`` measures nothing: it writes what the result has into
-``envs/software/tasks.jsonl``, from where training knows which tasks to leave out. Needs a container engine, and sources
+``envs/software/tasks.jsonl``, from where training knows which tasks to leave out; tasks outside of a sample keep their
+share. Needs a container engine, and sources
 of libraries.
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from benchmarks.kit.journal import Journal
 from benchmarks.kit.provenance import RESULTS, ROOT, origin, write
 from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.software.mutation.candidates import SPLITS
@@ -31,11 +33,11 @@ OUT = RESULTS / "software_reach.json"
 LOCK = ROOT / "envs" / "software" / "tasks.jsonl"
 
 
-def chosen(splits: list[str], sources: list[str], drills: int) -> Iterator[tuple[str, list[Problem]]]:
+def chosen(splits: list[str], every: int, sources: list[str], drills: int) -> Iterator[tuple[str, list[Problem]]]:
     """Name of a row, and its problems."""
     problems = problems_of(None)
     for split in splits:
-        tasks = problems.tasks.get(split, ())
+        tasks = problems.tasks.get(split, ())[::every]
         yield split, [problems.problem(task) for task in tasks]
     for source in sources:
         problems = problems_of(source)
@@ -45,28 +47,6 @@ def chosen(splits: list[str], sources: list[str], drills: int) -> Iterator[tuple
         problems = problems_of("drills")
         tasks = [task for some in problems.tasks.values() for task in some]
         yield "drills", [problems.problem(task) for task in tasks[::drills]]
-
-
-class Journal:
-    """Share by the name of a row and a problem's id, as far as it is known."""
-
-    def __init__(self, file: Path, commit: str):
-        self._file, self.known = file, dict[str, dict[str, float]]()
-        lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-        if lines and lines[0] != {"commit": commit}:
-            raise SystemExit(f"{file} is of another commit: give another --journal")
-        if not lines:
-            self._append({"commit": commit})
-        for row, name, share in lines[1:]:
-            self.known.setdefault(row, {})[name] = share
-
-    def add(self, row: str, name: str, share: float) -> None:
-        self._append([row, name, share])
-        self.known.setdefault(row, {})[name] = share
-
-    def _append(self, record: Any) -> None:
-        with self._file.open("a") as stream:
-            stream.write(json.dumps(record) + "\n")
 
 
 def summary(shares: dict[str, float], of: int) -> dict[str, Any]:
@@ -80,7 +60,7 @@ def summary(shares: dict[str, float], of: int) -> dict[str, Any]:
 def rows(result: dict[str, Any]) -> None:
     """Write what was measured into the file of tasks."""
     shares = {name: share for row in SPLITS if row in result for name, share in result[row]["shares"].items()}
-    entries = [entry._replace(reached=shares.get(entry.id)) for entry in lock_file.load(LOCK).entries]
+    entries = [entry._replace(reached=shares.get(entry.id, entry.reached)) for entry in lock_file.load(LOCK).entries]
     replace_text(LOCK, lock_file.save(entries))
     recount(LOCK, entries)
     print(f"{sum(entry.reached is not None for entry in entries)} of {len(entries)} tasks have their share")
@@ -91,6 +71,7 @@ def main() -> None:
     parser.add_argument("--humanevalfix", type=Path, help="its Python set, a .jsonl")
     parser.add_argument("--quixbugs", type=Path, help="a checkout")
     parser.add_argument("--splits", default=",".join(("train", "smoke", "validation", "test", "test_functions")))
+    parser.add_argument("--every", type=int, default=1, help="of so many tasks of a split one")
     parser.add_argument("--drills", type=int, default=9, help="of so many drills one; 0: none")
     parser.add_argument("--jobs", type=int, default=2, help="containers side by side")
     parser.add_argument("--journal", type=Path, default=Path("software_reach.journal"))
@@ -100,11 +81,11 @@ def main() -> None:
     if args.rows:
         return rows(json.loads(args.out.read_text()))
     about = origin(args.out, ("docker",), humanevalfix=args.humanevalfix, quixbugs=args.quixbugs, journal=args.journal)
-    journal = Journal(args.journal, about["commit"])
+    journal = Journal[float](args.journal, about["commit"])
     places = {"humanevalfix": args.humanevalfix, "quixbugs": args.quixbugs}
     sources = [f"{name}:{place}" for name, place in places.items() if place is not None]
     result: dict[str, Any] = {}
-    for row, problems in chosen(args.splits.split(","), sources, args.drills):
+    for row, problems in chosen(args.splits.split(","), args.every, sources, args.drills):
         done = journal.known.setdefault(row, {})
         for problem, share in measured([each for each in problems if each.id not in done], args.jobs):
             if share is not None:

@@ -49,6 +49,9 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             named ``ROLE.PART`` is that role's, whoever's turn earned it; any other belongs to all.
         side_by_side: how many episodes of one process can be open together, where each holds something scarce such as
             a container; None without a limit. More wait for a seat.
+        waits_outside: True if a turn mostly waits for a container or an endpoint, and episodes share nothing in the
+            process that is not safe for threads. A worker then answers each episode in a thread of its own, so a slow
+            turn holds up no other.
         harmless: arguments of the constructor that data may give, such as a panel's file or a driver elsewhere. They
             name no file, program, image, place or key of the machine, and their values are plain. ``"user:agenda"``
             allows only that word, or a table of this ``kind`` with numbers. All others come from whoever starts the
@@ -65,6 +68,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     absent: Mapping[str, str] = MappingProxyType({})
     roles: tuple[str, ...] = (ONE_ROLE,)
     side_by_side: int | None = None
+    waits_outside: bool = False
     harmless: tuple[str, ...] = ("split", "difficulty", "max_turns")
     metadata: dict[str, Any] = {"render_modes": []}  # observations are what there is to see
     task: Task  # of the episode; there is none before the first reset

@@ -26,6 +26,8 @@ def register_all() -> None:
     register("manyturn/Tau2Bench-v0", "manyturn.envs.benchmarks.tau.v2.env:Tau2Bench")
     register("manyturn/BFCL-v0", "manyturn.envs.benchmarks.bfcl.env:BFCL")
     register("manyturn/AppWorld-v0", "manyturn.envs.benchmarks.appworld.env:AppWorld")
+    register("manyturn/ScienceWorld-v0", "manyturn.envs.benchmarks.scienceworld.env:ScienceWorld")
+    register("manyturn/TextWorld-v0", "manyturn.envs.benchmarks.textworld.env:TextWorld")
     register("manyturn/Sotopia-v0", "manyturn.envs.benchmarks.sotopia.env:Sotopia")
     register("manyturn/UserRL-Function-v0", "manyturn.envs.benchmarks.userrl.function_gym:Function")
     register("manyturn/UserRL-Intention-v0", "manyturn.envs.benchmarks.userrl.intention_gym:Intention")

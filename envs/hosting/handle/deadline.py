@@ -68,6 +68,12 @@ def beat(times: int = 1) -> None:
     _clock.on_set(limit)
 
 
+def _frames(stack: str) -> list[re.Match[str]]:
+    """Frames of a thread that are an environment's or a library's."""
+    frames = _FRAME.finditer(stack)
+    return [frame for frame in frames if not (is_standard(frame["file"]) or is_machinery_file(frame["file"]))]
+
+
 def where_it_hung(last_words: str) -> str | None:
     """The place at which a process was when its deadline passed; None if it ended otherwise.
 
@@ -77,8 +83,11 @@ def where_it_hung(last_words: str) -> str | None:
     _, timed_out, stacks = last_words.rpartition(_TIMED_OUT)
     if not timed_out:
         return None
-    frames = list(_FRAME.finditer(stacks.rpartition("(most recent call first)")[2]))  # the main thread comes last
-    frames = [frame for frame in frames if not (is_standard(frame["file"]) or is_machinery_file(frame["file"]))]
+    threads = [_frames(stack) for stack in stacks.split("(most recent call first)")[1:]]
+    busy = [frames for frames in threads if frames]
+    frames = threads[-1] if threads else []  # the main thread comes last
+    if not frames and len(busy) == 1:
+        [frames] = busy
     own = [frame for frame in frames if "/lib/python" not in frame["file"]]
     for frame in own or frames:
         return f"{Path(frame['file']).name}, line {frame['line']}, in {frame['name']}"

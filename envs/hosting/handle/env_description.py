@@ -22,6 +22,7 @@ class EnvRecord:
         identity: of the environment with its wrappers.
         wrappers: the turn-level rewards around it, as plain values.
         side_by_side: episodes that one process can hold open together; None without a limit.
+        waits_outside: each episode may be played in a thread of its own.
         world: gives digests of what must be equal elsewhere for the same task, seed and actions to give the same
             episode.
     """
@@ -30,13 +31,19 @@ class EnvRecord:
     identity: EnvIdentity
     wrappers: tuple[Mapping[str, Any], ...]
     side_by_side: int | None
+    waits_outside: bool
     world: Callable[[], dict[str, str]]
 
     @classmethod
     def of(cls, handle: EnvHandle) -> Self:
         """The record of an environment that is open here."""
         return cls(
-            handle.facts(), identity_of(handle), handle.wrappers, handle.side_by_side, lambda: fingerprint_of(handle)
+            handle.facts(),
+            identity_of(handle),
+            handle.wrappers,
+            handle.side_by_side,
+            handle.waits_outside,
+            lambda: fingerprint_of(handle),
         )
 
     def plain(self) -> dict[str, Any]:
@@ -44,7 +51,7 @@ class EnvRecord:
         facts = {name: value for name, value in vars(self.facts).items() if name not in _OF_THE_PROCESS}
         return {
             **{"facts": facts, KEY: self.identity.plain(), "wrappers": list(self.wrappers)},
-            **{"side_by_side": self.side_by_side, "world": self.world()},
+            **{"side_by_side": self.side_by_side, "waits_outside": self.waits_outside, "world": self.world()},
         }
 
     @classmethod
@@ -59,4 +66,5 @@ class EnvRecord:
         identity = EnvIdentity.of(plain)
         assert identity is not None
         facts = EnvFacts(**{**plain["facts"], **lists, "tasks": tasks})
-        return cls(facts, identity, tuple(plain["wrappers"]), plain["side_by_side"], lambda: world)
+        limits = plain["side_by_side"], plain["waits_outside"]
+        return cls(facts, identity, tuple(plain["wrappers"]), *limits, lambda: world)

@@ -215,6 +215,11 @@ class EnvHandle:
         return getattr(self.env.unwrapped, "side_by_side", None)
 
     @property
+    def waits_outside(self) -> bool:
+        """True if each episode may be played in a thread of its own."""
+        return bool(getattr(self.env.unwrapped, "waits_outside", False))
+
+    @property
     def max_turns(self) -> int | None:
         """The turn at which an episode is truncated; None without a limit."""
         return self.foreign.max_turns if self.foreign else getattr(self._text_env, "max_turns", None)

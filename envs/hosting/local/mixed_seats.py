@@ -111,7 +111,8 @@ def _record(members: Mapping[str, Seats]) -> EnvRecord:
     def world() -> dict[str, str]:
         return {env: digest(seats.world()) for env, seats in members.items()}
 
-    return EnvRecord(_facts(name, [seats.facts for seats in members.values()], members), identity, (), None, world)
+    facts = _facts(name, [seats.facts for seats in members.values()], members)
+    return EnvRecord(facts, identity, (), side_by_side=None, waits_outside=False, world=world)
 
 
 def _facts(name: str, facts: Sequence[EnvFacts], members: Mapping[str, Seats]) -> EnvFacts:

@@ -273,7 +273,8 @@ class _WorkerSeat:
 class PooledSeats(Seats):
     """Environments in ``workers`` child processes, replaced when they hang, die, write nonsense or grow too large.
 
-    A worker runs one turn at a time, so give as many workers as turns shall run at the same time.
+    A worker runs one turn at a time, so give as many workers as turns shall run at the same time. Of an environment
+    that ``waits_outside`` it runs a turn of each of its episodes.
 
     Args:
         record: of the environment, which nothing opens in this process.
@@ -293,7 +294,7 @@ class PooledSeats(Seats):
         if timeout <= 0:
             raise ValueError(f"timeout = {timeout} must be above 0")
         super().__init__(record, limit, workers)
-        self._pool = WorkerPool(hello, workers, timeout, limits)
+        self._pool = WorkerPool({**hello, "threads": record.waits_outside}, workers, timeout, limits)
         self._busy = [0] * workers
         suspects: set[str] = set()
         name = self.facts.name
@@ -308,6 +309,10 @@ class PooledSeats(Seats):
     def replaced(self) -> Mapping[str, int]:
         """Number of workers replaced for exceeding each limit."""
         return self._pool.replaced
+
+    def figures(self) -> Mapping[str, float | str]:
+        """Seconds that turns have waited behind those of other episodes since the last call."""
+        return {"behind_seconds": self._pool.take_behind()}
 
     @contextlib.asynccontextmanager
     async def take(self) -> AsyncIterator[Seat]:

@@ -1,9 +1,10 @@
 """Supervised worker processes that run environments which may be slow, hang or crash.
 
-A worker answers its requests one after another, in the order in which they came. Every request has a number and a
-deadline by the monotonic clock, counted from when its turn came. A worker that is late, dies or writes something that
-is not the answer expected is killed with everything it started, and every request on it gets ``WorkerError``. A keeper
-between the two (``manyturn.envs.hosting.handle.process_reaper``) sees to that, also when this process is killed.
+A worker answers its requests one after another, in the order in which they came; where it has threads, those of each
+episode. Every request has a number and a deadline by the monotonic clock, counted from when its turn came. A worker
+that is late, dies or writes something that is not the answer expected is killed with everything it started, and every
+request on it gets ``WorkerError``. A keeper between the two (``manyturn.envs.hosting.handle.process_reaper``) sees to
+that, also when this process is killed.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -29,7 +31,7 @@ class WorkerError(RuntimeError):
     """The process that ran the environment is gone: a fault of the machinery, never a reward. Try the task again.
 
     Attributes:
-        suspect: whether the process was busy with this request when it ended. A worker answers one request at a time.
+        suspect: whether the process was busy with this request when it ended.
         bystander: whether it was busy with another, so that this episode was lost through no fault of its own.
     """
 
@@ -42,7 +44,22 @@ class _Pending(NamedTuple):
     id: int
     op: str
     seconds: float
+    sent: float
     answer: "asyncio.Future[Any]"
+
+
+class _Lane:
+    """Requests that are answered one after another, and the timer of the one whose turn it is."""
+
+    def __init__(self) -> None:
+        self.pending = deque[_Pending]()
+        self.since = 0.0  # by the monotonic clock, when the turn of the first of them came
+        self.timer: asyncio.TimerHandle | None = None
+
+    def stop(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
 
 class Worker:
@@ -53,13 +70,15 @@ class Worker:
         pid: the worker's own process id; the keeper's until the worker has reported it.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, timeout: float):
+    def __init__(self, process: asyncio.subprocess.Process, timeout: float, threads: bool):
         self.keeper = self.pid = process.pid
         self._process = process
         self._timeout = timeout
-        self._pending: deque[_Pending] = deque()
+        self._threads = threads
+        self._lanes = dict[int, _Lane]()  # by slot where each has a thread; else there is one
+        self._late_lane: _Lane | None = None
+        self._behind = 0.0
         self._last_id = -1
-        self._timer: asyncio.TimerHandle | None = None
         self._reason: str | None = None
         self._has_suspect = False
         self._stderr = b""
@@ -71,7 +90,8 @@ class Worker:
         """Start a process.
 
         Args:
-            hello: which environment: ``name``, ``kwargs``, ``wrappers``, ``register``, ``path``.
+            hello: which environment: ``name``, ``kwargs``, ``wrappers``, ``register``, ``path``; ``threads``: one for
+                each episode.
             timeout: seconds for one request.
         """
         try:
@@ -86,9 +106,9 @@ class Worker:
             )
         except OSError as error:
             raise WorkerError(f"no worker could be started: {error}") from error
-        worker = cls(process, timeout)
+        worker = cls(process, timeout, hello["threads"])
         try:
-            worker.pid = await worker._send({**hello, "timeout": timeout}, "start", START_SECONDS)
+            worker.pid = await worker._send({**hello, "timeout": timeout}, "start", START_SECONDS, 0)
         except BaseException:
             worker.kill("it was given up while it started")
             assert worker._ending is not None
@@ -100,10 +120,15 @@ class Worker:
     def alive(self) -> bool:
         return self._reason is None
 
-    async def ask(self, op: str, **fields: Any) -> Any:
+    async def ask(self, op: str, slot: int, **fields: Any) -> Any:
         """The worker's answer to one request. Raises EnvError, Unsupported, WrapperMismatch or WorkerError."""
-        seconds = self._timeout + _SLACK_SECONDS
-        return await self._send({"id": self._last_id + 1, "op": op, **fields}, op, seconds)
+        message = {"id": self._last_id + 1, "op": op, "slot": slot, **fields}
+        return await self._send(message, op, self._timeout + _SLACK_SECONDS, slot if self._threads else 0)
+
+    def take_behind(self) -> float:
+        """Seconds that requests waited behind others since the last call."""
+        seconds, self._behind = self._behind, 0.0
+        return seconds
 
     async def close(self) -> None:
         """End the process: its environments are closed first, if they do not hang."""
@@ -121,40 +146,41 @@ class Worker:
         """Kill the worker and everything it started now; whoever waits is notified once the last words are in."""
         if self._reason is None:
             self._reason = reason
-            self._has_suspect = bool(self._pending)
+            self._has_suspect = any(lane.pending for lane in self._lanes.values())
         if self._ending is None:
             self._signal(signal.SIGTERM)  # the keeper kills all that is below it
             self._ending = asyncio.create_task(self._end())
 
-    async def _send(self, message: Mapping[str, Any], op: str, seconds: float) -> Any:
+    async def _send(self, message: Mapping[str, Any], op: str, seconds: float, number: int) -> Any:
         line = encode(message)
         if not self.alive:
             raise WorkerError(f"worker {self.pid} is gone: {self._reason}", bystander=self._has_suspect)
         self._last_id += 1
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._pending.append(_Pending(self._last_id, op, seconds, answer))
-        if len(self._pending) == 1:
-            self._watch()
+        lane = self._lanes.setdefault(number, _Lane())
+        lane.pending.append(_Pending(self._last_id, op, seconds, time.monotonic(), answer))
+        if len(lane.pending) == 1:
+            self._watch(lane)
         assert self._process.stdin is not None
         # Not awaited: the worker reads all the time, so what waits here is at most one action for each episode.
         if not self._process.stdin.is_closing():  # else the process is gone, and the reader is about to notice
             self._process.stdin.write(line)
         return await answer
 
-    def _watch(self) -> None:
+    def _watch(self, lane: _Lane) -> None:
         """Time the request whose turn it is; those after it wait through no fault of their own."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._pending:
-            head = self._pending[0]
-            self._timer = asyncio.get_running_loop().call_later(head.seconds, self._late, head)
+        lane.stop()
+        if lane.pending:
+            head, lane.since = lane.pending[0], time.monotonic()
+            self._behind += lane.since - head.sent
+            lane.timer = asyncio.get_running_loop().call_later(head.seconds, self._late, lane)
 
-    def _late(self, head: _Pending) -> None:
+    def _late(self, lane: _Lane) -> None:
         # If this process itself was busy, the answer may be in the pipe unread: look once more.
-        self._timer = asyncio.get_running_loop().call_later(0.2, self._too_late, head)
+        lane.timer = asyncio.get_running_loop().call_later(0.2, self._too_late, lane)
 
-    def _too_late(self, head: _Pending) -> None:
+    def _too_late(self, lane: _Lane) -> None:
+        head, self._late_lane = lane.pending[0], lane
         self.kill(f"no answer to {head.op!r} within {head.seconds - _SLACK_SECONDS:g} s")
 
     async def _read(self) -> None:
@@ -167,11 +193,12 @@ class Worker:
             self.kill(f"it wrote something that is no answer ({error})")
 
     def _receive(self, reply: Mapping[str, Any]) -> None:
-        if not self._pending or reply["id"] != self._pending[0].id:
-            expected = self._pending[0].id if self._pending else "none"
-            raise ValueError(f"an answer to request {reply['id']}, expected {expected}")
-        answer = self._pending.popleft().answer
-        self._watch()
+        heads = {lane.pending[0].id: lane for lane in self._lanes.values() if lane.pending}
+        lane = heads.get(reply["id"])
+        if lane is None:
+            raise ValueError(f"an answer to request {reply['id']}, expected {', '.join(map(str, heads)) or 'none'}")
+        answer = lane.pending.popleft().answer
+        self._watch(lane)
         if answer.done():  # whoever asked has been cancelled
             return
         if "value" in reply:
@@ -188,8 +215,8 @@ class Worker:
             self._stderr = (self._stderr + chunk)[-_TAIL_BYTES:]
 
     async def _end(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for lane in self._lanes.values():
+            lane.stop()
         # Nothing here waits for long: a process that could not be killed may hold the pipes open for ever.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), 1.0)
@@ -204,12 +231,17 @@ class Worker:
         else:
             error = f"worker {self.pid} is gone: {self._reason}; exit status {self._process.returncode}"
             error += f"; its last words:\n{tail}" if tail else ""
-        suspect = True
-        while self._pending:
-            answer = self._pending.popleft().answer
-            if not answer.done():
-                answer.set_exception(WorkerError(error, suspect, bystander=not suspect))
-            suspect = False
+        lanes = [lane for lane in self._lanes.values() if lane.pending]
+        late = self._late_lane
+        if place and late is None:  # the process has timed itself, and the oldest request was late
+            late = min(lanes, key=lambda lane: lane.since, default=None)
+        for lane in lanes:
+            suspect = late in (None, lane)
+            while lane.pending:
+                answer = lane.pending.popleft().answer
+                if not answer.done():
+                    answer.set_exception(WorkerError(error, suspect, bystander=not suspect))
+                suspect = False
         # Not public in asyncio; without it pipes that a process of the environment still holds outlive the event loop.
         self._process._transport.close()  # type: ignore[attr-defined]
         await asyncio.sleep(0)

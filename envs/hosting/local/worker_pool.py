@@ -40,12 +40,18 @@ class WorkerPool:
         self._endings: set[asyncio.Task[None]] = set()
         self._watch: asyncio.Task[None] | None = None
         self._closed = False
+        self._behind = 0.0  # s, of workers that are gone
         self.replaced: Counter[str] = Counter()
 
     @property
     def pids(self) -> list[int]:
         """Process ids of the workers that take episodes now."""
         return [member.worker.pid for member in self._places if member is not None and member.worker.alive]
+
+    def take_behind(self) -> float:
+        """Seconds that requests waited behind others since the last call, in all workers together."""
+        seconds, self._behind = self._behind, 0.0
+        return seconds + sum(member.worker.take_behind() for member in self._members)
 
     async def board(self, place: int) -> PooledWorker:
         """Add an episode to the worker of a place, which is started if need be. Raises WorkerError."""
@@ -120,6 +126,7 @@ class WorkerPool:
     def _end(self, member: PooledWorker) -> None:
         if member in self._members:
             self._members.remove(member)
+            self._behind += member.worker.take_behind()
             task = asyncio.create_task(member.worker.close())
             self._endings.add(task)
             task.add_done_callback(self._endings.discard)

@@ -2,12 +2,11 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from manyturn.envs.contract.atomic_files import replace_text
+from manyturn.envs.contract.atomic_files import cache_of, replace_text
 from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.shop.webshop.records import ATTRIBUTES, HUMAN, PRODUCTS, DataError
 
@@ -44,7 +43,7 @@ def facts_of(file: Path) -> Facts:
 
 def cache_folder() -> Path:
     """Cache of prepared files: ``$MANYTURN_CACHE/webshop``, or ``~/.cache/manyturn/webshop``."""
-    return Path(os.environ.get("MANYTURN_CACHE") or Path.home() / ".cache" / "manyturn") / "webshop"
+    return cache_of("webshop")
 
 
 def recorded(folder: Path) -> dict[str, Facts]:

@@ -144,6 +144,8 @@ def _asked(test: ast.expr, places: Places) -> Iterator[_Asked]:
             yield TRUTH, _condition(inner, places)
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
             yield _equality(left, right, places)
+        case ast.Compare(left=left, ops=[ast.Is()], comparators=[ast.Constant(value=bool())]):
+            yield VALUE, (places.span(left),)
         case _:
             yield TRUTH, _condition(test, places)
 
@@ -161,8 +163,8 @@ def _pair(left: ast.expr, sign: str, right: ast.expr, places: Places) -> tuple[P
 
 def _equality(left: ast.expr, right: ast.expr, places: Places) -> _Asked:
     left, right = _about(left), _about(right)
-    if _constant(right) != _constant(left):
-        return VALUE, (places.span(left if _constant(right) else right),)
+    if is_constant(right) != is_constant(left):
+        return VALUE, (places.span(left if is_constant(right) else right),)
     return BOTH, (places.span(left), "), (", places.span(right))
 
 
@@ -178,6 +180,8 @@ def _asked_of_unittest(name: str, call: ast.Call, places: Places) -> Iterator[_A
     match call.args:
         case [left, right, *_] if name in _EQUAL:
             yield _equality(left, right, places)
+        case [left, ast.Constant(value=bool()), *_] if name == "assertIs":
+            yield VALUE, (places.span(left),)
         case [left, right, *_] if name in _PAIRS:
             yield TRUTH, _pair(left, _PAIRS[name], right, places)
         case [value, kind, *_] if name in _TYPES:
@@ -191,14 +195,15 @@ def _asked_of_unittest(name: str, call: ast.Call, places: Places) -> Iterator[_A
                 yield from _asked(value, places)
 
 
-def _constant(node: ast.AST) -> bool:
+def is_constant(node: ast.AST) -> bool:
+    """True if an expression is written out in literals."""
     match node:
         case ast.Constant():
             return True
         case ast.List() | ast.Tuple() | ast.Set() | ast.Dict() | ast.UnaryOp() | ast.BinOp():
-            return all(_constant(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
+            return all(is_constant(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _MADE_OF_CONSTANTS:
-            return all(_constant(part) for part in args)
+            return all(is_constant(part) for part in args)
     return False
 
 

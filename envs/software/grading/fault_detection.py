@@ -1,16 +1,18 @@
 """Reach of a test: copies with other literals meet the same fault, or do not.
 
-A copy shows the fault where the faulty program answers otherwise than the reference. That alone refutes the faulty
-program, and not one that knows the test. Such a program looks whether its input has some of the literals of the test
-(``literal_fingerprints.py``), and gives the test's own answer if it has them all. To anything else it gives the faulty
-program's answer, or always one and the same. Copies reach the fault in a question if no choice of literals, and of that
-one answer, would be right on all of them. Programs that do both, one thing inside the faulty function and the other
-elsewhere, are not thought of: docs/grading.md names some that are paid.
+A copy shows the fault where the faulty program answers otherwise than the reference, or stops with an error. That alone
+refutes the faulty program, and not one that knows the test. Such a program looks whether its input has some of the
+literals of the test (``literal_fingerprints.py``), and gives the test's own answer if it has them all. To anything else
+it gives one constant where the faulty program answers wrongly, and another where that stops. A lie inside the faulty
+function leaves the rest as it was: where the fault does not show, such a program is right. Copies reach the fault in a
+question if no choice of literals, and of these constants, would be right on all that show it.
 
 There is a best choice of literals: those that stand in all copies where the test's own answer is needed. It is refuted
-by a copy that has them all and another answer. Whoever else gives the faulty program's answer is also refuted by a copy
-whose answer is none of the test's own, and that the faulty program does not give; whoever else gives one answer, by two
-copies with different answers that are none of the test's own.
+by a copy that has them all and another answer. A constant is refuted by two copies with different answers that are none
+of the test's own.
+
+A copy in which a test wants something else of a condition proves nothing: of ``assert 'b' in page(3)``, turned into
+``assert 'c' in page(3)``, the other answer is that of the same page.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +20,7 @@ from typing import Any, NamedTuple
 
 from manyturn.envs.software.grading.answer_comparison import agree, same
 from manyturn.envs.software.grading.assertion_questions import BOTH, Questions
-from manyturn.envs.software.grading.literal_fingerprints import Clue, clues
+from manyturn.envs.software.grading.literal_fingerprints import Clue, clues, comparand
 from manyturn.envs.software.testing.pytest_run import PytestRun
 
 
@@ -49,6 +51,7 @@ class Seen(NamedTuple):
         is_new: it is none of the test's own.
         shared: what the copy has in common with the test.
         wrong: of each fault whether the program that has it answers otherwise.
+        stops: of each fault whether the program that has it stops with an error instead of answering.
     """
 
     copy: str
@@ -56,6 +59,7 @@ class Seen(NamedTuple):
     is_new: bool
     shared: frozenset[Clue]
     wrong: Sequence[bool]
+    stops: Sequence[bool]
 
 
 class FaultReach:
@@ -96,23 +100,24 @@ class FaultReach:
             actual: what the program with each fault answers; None where it did not come to the test.
         """
         path = test.partition("::")[0]
+        own_text = self._asked[path].text
         wrong = [self._wrong(path, expected, answers) for answers in actual]
         stops = [None if answers is None else _stop(expected, answers) for answers in actual]
         times = dict[int, int]()
         for at, (number, answer) in enumerate(expected):
             time = times[number] = times.get(number, -1) + 1
+            if comparand(text, number) != comparand(own_text, number):
+                continue
             before = self._answers.get((test, number), ())
             for side, value in enumerate(self._sides(path, number, answer)):
-                common = clues(self._asked[path].text, test, number, side, case) & clues(text, test, number, side, case)
+                common = clues(own_text, test, number, side, case) & clues(text, test, number, side, case)
                 is_new = not any(same(value, one) for one in before)
-                is_truth = isinstance(value, bool)
                 # A program that stops may do so over something else than this question.
-                told_by = [
-                    (at, side) in places or (at == stop and (is_new or is_truth))
-                    for places, stop in zip(wrong, stops, strict=True)
-                ]
+                counts = is_new or isinstance(value, bool)
+                differs, ends = [(at, side) in places for places in wrong], [at == stop and counts for stop in stops]
                 place = Place(test, case[0], number, time, side)
-                self._seen.setdefault(test, {}).setdefault(place, []).append(Seen(copy, value, is_new, common, told_by))
+                evidence = Seen(copy, value, is_new, common, differs, ends)
+                self._seen.setdefault(test, {}).setdefault(place, []).append(evidence)
 
     def proof(self, test: str, fault: int, copies: Collection[str] | None = None) -> frozenset[str]:
         """Ids of copies that reach a fault together; none if they do not.
@@ -153,10 +158,14 @@ def _stop(expected: Sequence[Any], actual: Sequence[Any]) -> int | None:
 
 
 def _proof(seen: Sequence[Seen], fault: int) -> frozenset[str]:
-    wrong = [one for one in seen if one.wrong[fault]]
-    faulty = next((frozenset([one.copy]) for one in wrong if one.is_new), None) or _refuted(wrong, seen)
-    constant = _different(seen) or _refuted([one for one in seen if not one.is_new], seen)
-    return faulty | constant if faulty and constant else frozenset()
+    wrong, stopped = [one for one in seen if one.wrong[fault]], [one for one in seen if one.stops[fault]]
+    if different := _different(wrong) or _different(stopped):
+        return different
+    # The test's own answer is a constant that is right on a group of copies without a new answer.
+    news = [next((one for one in group if one.is_new), None) for group in (wrong, stopped)]
+    needing = [one for group, new in zip((wrong, stopped), news, strict=True) if new for one in group if not one.is_new]
+    proof = _refuted(needing, [*wrong, *stopped])
+    return proof.union(one.copy for one in news if one) if proof else proof
 
 
 def _different(seen: Sequence[Seen]) -> frozenset[str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from manyturn.envs.contract.python_parser import parse
+from manyturn.envs.software.grading.assertion_questions import is_constant
 from manyturn.envs.software.grading.literal_mutations import literals_of
 
 Clue = tuple[str, int, str]
@@ -32,6 +33,30 @@ def clues(text: bytes, test: str, question: int, side: int, case: tuple[int, int
     sides = _sides(text).get(question, [])
     inside = _told(list(_literals(sides[side])), "") if side < len(sides) else ()
     return _outside(text, test.partition("::")[2], case).union(inside)
+
+
+def comparand(text: bytes, question: int) -> str:
+    """Written-out side of a condition that a test asks for; empty if the question has none.
+
+    >>> comparand(b"def test():\\n    __ask__.truth(1, (('b') in (page(3))))\\n", 1)
+    "'b'"
+    """
+    return _comparands(text).get(question, "")
+
+
+@lru_cache(64)
+def _comparands(text: bytes) -> dict[int, str]:
+    """Number of a question for a truth -> the side of its comparison that is made of literals."""
+    written = dict[int, str]()
+    for node in ast.walk(parse(text)):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="__ask__"), attr="truth"),
+                args=[ast.Constant(value=int(number)), ast.Compare(left=left, comparators=[right])],
+            ):
+                sides = [side for side in (left, right) if is_constant(side)]
+                written[number] = ast.unparse(sides[0]) if len(sides) == 1 else ""
+    return written
 
 
 @lru_cache(1024)

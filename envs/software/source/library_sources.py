@@ -16,6 +16,7 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
+from manyturn.envs.contract.atomic_files import cache_of
 from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.software.source.libraries import PYTEST_INI, Library, pytest_ini
 
@@ -30,7 +31,7 @@ class WrongRelease(NeedsSetup):
 
 def cache_folder() -> Path:
     """Folder of sdists: ``$MANYTURN_CACHE/software``, or ``~/.cache/manyturn/software``."""
-    return Path(os.environ.get("MANYTURN_CACHE") or Path.home() / ".cache" / "manyturn") / "software"
+    return cache_of("software")
 
 
 @cache

@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from needs_java import java_package
+from tiny_engine import make_engine
 
 from manyturn.agents.engine.engine import Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
@@ -10,6 +12,7 @@ from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.episode import Ending
 from manyturn.agents.play.fork import Fork, Forking
+from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import open_seats
 
@@ -141,3 +144,31 @@ def test_a_branch_that_met_its_fork_is_left_as_it_ended(maze):
         before = (branch.ending, branch.cause, branch.success)
         forks[branch.key].settle(branch)
         assert (branch.ending, branch.cause, branch.success) == before
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+def test_a_branch_after_ten_loads_in_one_java_process_is_no_error(tiny):
+    java_package("scienceworld", "scienceworld")
+    language = tiny()
+    config = AgentConfig(instructions=False, context={"name": "window", "turns": 1}, only_admissible=True)
+    agent = Agent(config, language.template, make_engine(language), Sampling(max_tokens=60))
+
+    async def run():
+        args = {"tasks": ["identify-life-stages-2"], "commands": True}
+        async with open_seats("manyturn/ScienceWorld-v0", args, limit=1) as seats:
+            task = seats.tasks("train")[0]
+
+            def plan(stage, members):
+                return [(task, EpisodeKey(0, stage, task.id, member)) for member in members]
+
+            [parent] = await gather(seats, agent, plan("test", [0]), max_turns=5, patience=ONCE)
+            await gather(seats, Scripted(1.0), plan("other", range(10)), max_turns=1, patience=ONCE)
+            branches = plan("test", [1, 2])
+            forking = Forking(agent, {key: Fork(parent, TURN) for _, key in branches})
+            return parent, await gather(seats, forking, branches, max_turns=5, patience=ONCE)
+
+    parent, branches = asyncio.run(run())
+    for branch in branches:
+        assert not branch.ending.is_error, branch.cause
+        assert [turn_of(branch, turn) for turn in range(TURN)] == [turn_of(parent, turn) for turn in range(TURN)]

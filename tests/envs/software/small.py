@@ -96,9 +96,11 @@ class Small(Software):
         return Imported("small", two())
 
 
-def episode(env: Software, actions: Sequence[str], task: str = "small") -> tuple[float, Mapping[str, Any]]:
+def episode(
+    env: Software, actions: Sequence[str], task: str = "small", seed: int = 0
+) -> tuple[float, Mapping[str, Any]]:
     """Return and last info of an episode."""
-    env.reset(seed=0, options={"task": task})
+    env.reset(seed=seed, options={"task": task})
     paid, info = 0.0, dict[str, Any]()
     for action in actions:
         _, reward, ended, truncated, info = env.step(action)

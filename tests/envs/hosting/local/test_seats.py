@@ -157,6 +157,48 @@ def test_many_slow_turns_on_one_worker_are_not_late_for_standing_in_line():
     assert all(steps[-1].success for steps in asyncio.run(run()))
 
 
+def test_who_waits_outside_of_the_process_holds_up_no_neighbour(tmp_path):
+    """One episode slept 45 s in a container, and the others of its worker with it."""
+    gate = tmp_path / "gate"
+
+    async def run(cls: str):
+        async with WorkerSeats(f"{FILE}:{cls}", limit=3, workers=1) as seats:
+            slow = asyncio.create_task(play(seats, 0, ("look", f"wait {gate}", "win")))
+            while not gate.with_name("gate.begun").exists():
+                await asyncio.sleep(0.01)
+            others = [asyncio.create_task(play(seats, number)) for number in (1, 2)]
+            done, _ = await asyncio.wait(others, timeout=1 if cls == "Faulty" else 30)
+            gate.touch()
+            episodes = await asyncio.gather(slow, *others)
+            return len(done), episodes, seats.figures()["behind_seconds"], seats.figures()["behind_seconds"]
+
+    done, expected, behind, _ = asyncio.run(run("Faulty"))
+    assert done == 0 and behind > 1.9
+    for file in tmp_path.iterdir():
+        file.unlink()
+    done, episodes, behind, later = asyncio.run(run("Outside"))
+    assert (done, later) == (2, 0) and behind < 0.1
+    assert episodes == expected  # the same bits, whatever the threads do
+
+
+def test_one_of_several_threads_that_hangs_is_the_only_suspect():
+    async def run():
+        async with WorkerSeats(f"{FILE}:Outside", limit=3, workers=1, timeout=4) as seats:
+            async with seats.take() as late, seats.take() as neighbour:
+                for seat, task in zip((late, neighbour), seats.tasks("train"), strict=False):
+                    await seat.reset(task, 0)
+                first = asyncio.create_task(late.step("sleep 60"))
+                await asyncio.sleep(1)
+                lost = await asyncio.gather(first, neighbour.step("sleep 60"), return_exceptions=True)
+            assert [(type(one), one.suspect, one.bystander) for one in lost] == [
+                (WorkerError, True, False),
+                (WorkerError, False, True),
+            ]
+            assert (await play(seats, 2))[-1].success
+
+    asyncio.run(run())
+
+
 def test_a_busy_parent_does_not_take_an_answer_for_late():
     async def run():
         async with WorkerSeats(FAULTY, limit=1, workers=1, timeout=0.5) as seats, seats.take() as seat:

@@ -31,6 +31,7 @@ def test_conditions():
     assert g(2) and f(1) != 46
     assert f(1) is not None
     assert f(1) <= 47 < 50
+    assert f(9) is True
 
 def test_errors():
     with pytest.raises(KeyError, match="secret"):
@@ -41,6 +42,7 @@ class TestCase(unittest.TestCase):
     def test_methods(self):
         self.assertEqual(f(5), 48)
         self.assertEqual({49: 1}, f(6), msg="m")
+        self.assertIs(f(9), False)
         self.assertIsNone(f(7)); self.assertFalse(f(8) == 9)
         with self.assertRaisesRegex(KeyError, "hidden"):
             g("bad")
@@ -54,7 +56,22 @@ def test_nothing():
 def test_what_is_expected_is_gone_and_the_rest_stays() -> None:
     text = questions(TESTS).text.decode()
     ast.parse(text)
-    for gone in ("41", "42", "43.5", "44", "45", "48", "49", "KeyError", "secret", "hidden", "Odd", '"no"'):
+    for gone in (
+        "41",
+        "42",
+        "43.5",
+        "44",
+        "45",
+        "48",
+        "49",
+        "KeyError",
+        "secret",
+        "hidden",
+        "Odd",
+        '"no"',
+        "True",
+        "False",
+    ):
         assert gone not in text, gone
     for left in ('"""Tests: 11 == 11."""', "  # a comment", "3,  # three", "from lib import f, g", '("bad")'):
         assert left in text, left

@@ -1,6 +1,6 @@
 """A fault counts as reached only if nobody who knows the test by some of its literals is right on all copies."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
 
 import pytest
@@ -13,46 +13,42 @@ from manyturn.envs.software.grading.literal_fingerprints import Clue, clues
 CLUES: list[Clue] = [("at", 0, "7"), ("at", 1, "8"), ("often", 1, "7"), ("list", 0, "3")]
 ALL = frozenset(CLUES)
 OWN, OTHERS = "own", ("other", "another")
+WRONG, STOPS, RIGHT = "wrong", "stops", "right"
 
 
-def seen(number: int, answer: str, wrong: bool, kept: frozenset[Clue]) -> Seen:
-    return Seen(f"copy {number}", answer, answer != OWN, kept, [wrong])
+def seen(number: int, answer: str, faulty: str, kept: frozenset[Clue]) -> Seen:
+    return Seen(f"copy {number}", answer, answer != OWN, kept, [faulty == WRONG], [faulty == STOPS])
 
 
-ONE = st.tuples(st.sampled_from([OWN, *OTHERS]), st.booleans(), st.frozensets(st.sampled_from(CLUES)))
+FAULTY, SHARED = st.sampled_from([WRONG, STOPS, RIGHT]), st.frozensets(st.sampled_from(CLUES))
+ONE = st.tuples(st.sampled_from([OWN, *OTHERS]), FAULTY, SHARED)
 COPIES = st.lists(ONE, max_size=6).map(lambda drawn: [seen(number, *one) for number, one in enumerate(drawn)])
 
 
-def right(copies: Iterable[Seen]) -> Iterator[frozenset[Clue]]:
-    """Of those who give the test's own answer where certain clues stand: the clues of who is right on all copies."""
-    copies, exactly = list(copies), (("at", 2, "what no copy has"),)
+def memories(copies: Sequence[Seen]) -> Iterator[list[tuple[Seen, bool]]]:
+    """Copies, each with the word of a program on whether it has certain literals of the test: for all choices."""
+    exactly = (("at", 2, "what no copy has"),)
     for looked in chain([exactly], *(combinations(CLUES, size) for size in range(len(CLUES) + 1))):
-        met = [(one, frozenset(looked) <= one.shared) for one in copies]
-        if all(not one.is_new if known else not one.wrong[0] for one, known in met):
-            yield frozenset(looked)  # and the faulty program's answer elsewhere
-        for constant in (OWN, *OTHERS):
-            if all(one.answer == (OWN if known else constant) for one, known in met):
-                yield frozenset(looked)  # and one answer elsewhere
+        yield [(one, frozenset(looked) <= one.shared) for one in copies]
+
+
+def lies(copies: Sequence[Seen]) -> bool:
+    """True if a constant for wrong answers and one for errors are right, with the test's own for some literals."""
+    for met in memories(copies):
+        strange = [one for one, knows in met if not knows]
+        answers = [{one.answer for one in strange if one.wrong[0]}, {one.answer for one in strange if one.stops[0]}]
+        if all(len(some) <= 1 for some in answers):
+            shows = [one for one, knows in met if knows and (one.wrong[0] or one.stops[0])]
+            if not any(one.is_new for one in shows):
+                return True
+    return False
 
 
 @given(COPIES)
-def test_copies_reach_a_fault_if_and_only_if_nobody_who_knows_the_test_is_right_on_all(copies: list[Seen]) -> None:
+def test_copies_reach_a_fault_if_and_only_if_no_memory_with_constants_is_right_on_all(copies: list[Seen]) -> None:
     proof = _proof(copies, 0)
-    assert bool(proof) == (not any(True for _ in right(copies)))
-    assert not proof or not any(True for _ in right([one for one in copies if one.copy in proof]))
-
-
-def test_a_truth_value_is_reached_by_no_copy_that_keeps_what_decides_it() -> None:
-    """Both answers occur, and the fault is seen; but only where the test's own literal stands."""
-    keeps, other = ALL - {CLUES[1]}, frozenset({CLUES[1]})
-    assert not _proof([seen(0, OWN, True, keeps), seen(1, "other", False, other)], 0)
-    assert _proof([seen(0, OWN, True, keeps), seen(1, OWN, True, other), seen(2, "other", False, other)], 0)
-
-
-def test_one_answer_to_all_other_inputs_is_no_secret() -> None:
-    keeps, other = ALL - {CLUES[1]}, frozenset({CLUES[1]})
-    assert not _proof([seen(0, OWN, True, keeps), *(seen(n, "none", True, other) for n in range(1, 9))], 0)
-    assert _proof([seen(0, "none", True, other), seen(1, "another", True, other)], 0)
+    assert bool(proof) == (not lies(copies))
+    assert not proof or not lies([one for one in copies if one.copy in proof])
 
 
 HELPED = b"""SIZE = 4

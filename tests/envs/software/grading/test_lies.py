@@ -2,12 +2,13 @@
 
 import pytest
 from lies import CONSTANTS, KNOWING, LIES, PROBLEMS, lie
-from small import episode
+from small import Small, episode
 
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.envs.software.env import Software
 from manyturn.envs.software.grading.grader import RESOLVED, Grade, grade
 from manyturn.envs.software.source.problem import Problem
+from manyturn.envs.software.tasks.task_sources import Imported
 from manyturn.envs.tools.calls import call_text
 
 FIRST = ("a helper that says yes to what is of the visible size", "a truth value by heart")
@@ -59,15 +60,25 @@ def test_an_answer_that_all_copies_have_reaches_no_fault(sandbox: DockerSandbox,
     assert (found.cause, found.reached) == (RESOLVED, 0.0)
 
 
+class Known(Small):
+    """Problems of which a program knows the visible tests."""
+
+    def problems(self, source: str | None, difficulty: str | None) -> Imported:
+        return Imported("known", [kind.problem(name) for name, (kind, _) in KNOWING.items()])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWING)
 def test_who_knows_the_visible_answers_and_one_more_is_not_paid_where_the_fault_counts_as_reached(
-    sandbox: DockerSandbox, name: str
+    engine: str, name: str
 ) -> None:
     kind, text = KNOWING[name]
-    problem = kind.problem(name)
-    found = [graded(sandbox, problem, kind.faulty + text, seed) for seed in range(4)]
-    assert not [one for one in found if one.cause == RESOLVED and one.reached]
+    written = call_text("bash", command=f"cat > calc/core.py <<'END'\n{kind.faulty}{text}END")
+    env = Known(reward="resolved")
+    for seed in range(4):
+        paid, info = episode(env, [written, call_text("submit")], f"lies, {name}", seed)
+        assert not (paid and info["measures"]["reached"])
+    env.close()
 
 
 ISOMORPHIC = """

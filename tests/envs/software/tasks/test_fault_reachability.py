@@ -16,6 +16,7 @@ from manyturn.envs.software.tasks.task_entry import Entry
 from manyturn.envs.software.tasks.task_sources import LEARNT
 
 SMOKE = ours().split("smoke")[:3]
+PAY_A_LIE = {"sqlparse-ccde8f5f6c", "mistune-a438b1bf89", "sqlparse-3ce237fd3c"}
 
 
 def file_of(folder, *shares):
@@ -62,6 +63,7 @@ def test_none_of_our_tasks_that_was_measured_at_0_is_learnt_from(engine, split):
         pytest.skip("the sources of train's libraries are missing")
     left_out = {task.id for task in every.tasks(split)} - {task.id for task in usual.tasks(split)}
     assert left_out == {entry.id for entry in ours().split(split) if entry.reached == 0}
+    assert split == "smoke" or left_out > PAY_A_LIE
 
 
 @pytest.mark.parametrize("share", [1.5, -1, "all", [1]])

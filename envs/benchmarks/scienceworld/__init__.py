@@ -1,0 +1,1 @@
+"""ScienceWorld: experiments of primary school in the authors' own simulator, which runs in Java."""

@@ -1,0 +1,1 @@
+"""TextWorld: games that the official generator makes, played in the official interpreter."""
