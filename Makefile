@@ -181,7 +181,7 @@ interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.
 	MANYTURN_REQUIRE_VERL=1 .ci/bare $(HOSTS)/verl/bin/python -m pytest -q tests/manyturn/integrations/test_verl.py
 	MANYTURN_REQUIRE_HARBOR=1 .ci/bare $(HOSTS)/harbor/bin/python -m pytest -q tests/manyturn/integrations/test_harbor.py tests/manyturn/integrations/test_readers_of_trajectories.py
 	MANYTURN_REQUIRE_INSPECT=1 MANYTURN_REQUIRE_DATASETS=1 .ci/bare $(HOSTS)/inspect/bin/python -m pytest -q tests/manyturn/integrations/test_readers_of_trajectories.py tests/manyturn/integrations/test_inspect_viewer.py
-	MANYTURN_REQUIRE_RAY=1 .ci/bare $(HOSTS)/ray/bin/python -m pytest -q tests/trainers/run/setup/test_ray_run.py tests/trainers/run/setup/test_ray_sampled_run.py tests/trainers/run/setup/test_readme_places.py tests/trainers/run/setup/test_rank_failure.py tests/examples/test_clusters.py tests/benchmarks/scale/test_scale.py::test_hosts_on_ray_have_their_rows 'tests/faults/test_faults.py::test_every_fault_is_survived_and_nothing_is_lost[fault_ray_head]'
+	MANYTURN_REQUIRE_RAY=1 .ci/bare $(HOSTS)/ray/bin/python -m pytest -q tests/trainers/run/setup/test_ray_run.py tests/trainers/run/setup/test_ray_sampled_run.py tests/trainers/run/setup/test_same_weights.py tests/trainers/run/setup/test_rank_failure.py tests/examples/test_clusters.py tests/benchmarks/scale/test_scale.py::test_hosts_on_ray_have_their_rows 'tests/faults/test_faults.py::test_every_fault_is_survived_and_nothing_is_lost[fault_ray_head]'
 
 # In the environment that has Ray, whose head is one of the things that die.
 faults: $(HOSTS)/ray/.installed

@@ -1,4 +1,4 @@
-"""A placement of README that does not run, or ends on other weights than the others."""
+"""A placement of docs/many-machines.md that does not run, or ends on other weights than the others."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from forked import Forking
 from needs_host import host as need
 from ray_left import nothing_left
 
-README = Path(__file__).parents[4] / "README.md"
+PAGE = Path(__file__).parents[4] / "docs" / "many-machines.md"
 BRIEF = (
     "--steps 2 --rollout.tasks 2 --rollout.group 2 --evaluation.limit 2 --warmup.max-updates 20 "
     "--warmup.must-succeed false --placement.wait 300"
@@ -25,8 +25,8 @@ BRIEF = (
 
 @pytest.fixture(scope="module")
 def commands() -> list[list[str]]:
-    """The words of README's commands: three runs, and the host of the second."""
-    [block] = re.findall(r"<!-- run by \S+test_readme_places.py -->\n```sh\n(.*?)```", README.read_text("utf-8"), re.S)
+    """The words of the page's commands: three runs, and the host of the second."""
+    [block] = re.findall(r"<!-- run by \S+test_same_weights.py -->\n```sh\n(.*?)```", PAGE.read_text("utf-8"), re.S)
     return [shlex.split(line, comments=True)[1:] for line in block.splitlines()]
 
 
