@@ -18,7 +18,7 @@ MAZE = "manyturn/Maze-v0"
 # Arguments that name files, programs, images, places or keys of a machine: they never come from data.
 REFUSED = (
     *("python", "root", "url", "confine", "engine", "image", "user", "judge", "record"),
-    *("corpus", "questions", "data", "games", "rows", "source", "shop", "arguments"),
+    *("corpus", "questions", "data", "games", "rows", "source", "shop", "arguments", "make"),
 )
 MODEL = {"kind": "model", "model": "m"}
 KEPT = """

@@ -55,7 +55,7 @@ class TextWorld(TextEnv):
         difficulty: a preset: ``w2-o3-q4`` (2 rooms, 3 objects, quest of 4 commands; default), ``w4-o6-q8``, ``simple``,
             ``coin``, ``treasure`` or ``cooking``; not with ``make``.
         make: arguments of ``tw-make``, such as ``["custom", "--world-size", "3", "--quest-length", "5"]``.
-        games: how many games a split has; each takes about 5 seconds of a processor, once.
+        size: number of games of a split; each takes about 5 seconds of a processor, once.
         rewards: ``outcome`` (sparse), ``score`` or ``plan`` (dense).
         max_turns: default of the preset, 12 to 50; with ``make`` 50.
     """
@@ -70,21 +70,21 @@ class TextWorld(TextEnv):
     )
     max_turns = 50
     levels: Mapping[str, Preset] = PRESETS
-    harmless = (*TextEnv.harmless, "games", "rewards")  # make is the command line of a program
+    harmless = (*TextEnv.harmless, "rewards", "size")  # make is the command line of a program
 
     def __init__(
         self,
         split: str = "train",
         difficulty: str | None = None,
         make: Sequence[str] | None = None,
-        games: int = 1000,
+        size: int = 1000,
         rewards: str = "outcome",
         max_turns: int | None = None,
     ):
         if rewards not in REWARDS:
             raise ValueError(f"no rewards {rewards!r}: choose {', '.join(REWARDS)}")
-        if not 1 <= games <= _SEEDS:
-            raise ValueError(f"games = {games} must be from 1 to {_SEEDS}")
+        if not 1 <= size <= _SEEDS:
+            raise ValueError(f"size = {size} must be from 1 to {_SEEDS}")
         if make is not None:
             if difficulty is not None:
                 raise ValueError("make says what the games are: leave out one of make and difficulty")
@@ -94,7 +94,7 @@ class TextWorld(TextEnv):
         maker()
         self._rewards = rewards
         self.part_names = () if rewards == "outcome" else (rewards,)
-        self._tasks = {name: _tasks(name, self.difficulty or "made", words, games) for name in SPLITS}
+        self._tasks = {name: _tasks(name, self.difficulty or "made", words, size) for name in SPLITS}
         self._game: Any = None
         self._state: Mapping[str, Any] = {}
 
@@ -172,12 +172,12 @@ class TextWorld(TextEnv):
             game.close()
 
 
-def _tasks(split: str, name: str, words: Sequence[str], games: int) -> GeneratedTasks:
+def _tasks(split: str, name: str, words: Sequence[str], size: int) -> GeneratedTasks:
     first, prefix = SPLITS.index(split) * _SEEDS, f"{split}/{name}/"
     made = words_of(words, split)
     return GeneratedTasks(
         lambda number: Task(f"{prefix}{number}", split, {"make": made, "seed": first + number, "version": VERSION}),
-        games,
+        size,
         prefix,
     )
 

@@ -128,7 +128,7 @@ def test_a_command_of_the_interpreter_never_reaches_it(env: TextWorld, action: s
 
 
 def test_the_contract_holds() -> None:
-    report = check("manyturn/TextWorld-v0", kwargs={"games": 1}, samples=1, timeout=600)
+    report = check("manyturn/TextWorld-v0", kwargs={"size": 1}, samples=1, timeout=600)
     assert not report.failed, report.findings
 
 
@@ -142,7 +142,7 @@ def test_the_contract_holds() -> None:
         ({"make": ["tw-coin_colector"]}, "tw-coin_collector"),
         ({"make": ["custom"], "difficulty": "coin"}, "leave out one"),
         ({"rewards": "dense"}, "plan"),
-        ({"games": 0}, "from 1"),
+        ({"size": 0}, "from 1"),
     ],
 )
 def test_a_wrong_option_is_refused_before_a_game_is_made(options: dict[str, Any], fix: str) -> None:
