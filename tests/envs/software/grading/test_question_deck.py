@@ -43,10 +43,20 @@ def graded(sandbox: DockerSandbox, problem: Problem, core: str, seed: int = 0) -
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_the_answers_of_the_visible_test_are_not_paid(sandbox: DockerSandbox, seed: int) -> None:
-    found = graded(sandbox, weeks(), BY_HEART, seed)
+    often, by_heart, right = (text.replace("13", "7").replace("26", "14") for text in (RARE, BY_HEART, RIGHT))
+    problem = weeks(often, right, TEST.replace("26", "14"))
+    found = graded(sandbox, problem, by_heart, seed)
     assert (found.cause, found.fixed, found.reached) == (UNRESOLVED, (), 1.0)
     assert "on its own inputs alone" in found.detail
-    assert graded(sandbox, weeks(), RIGHT, seed).cause == RESOLVED
+    assert graded(sandbox, problem, right, seed).cause == RESOLVED
+
+
+@pytest.mark.deep
+def test_a_fault_that_few_inputs_show_is_not_called_reached_and_its_lie_is_not_paid(sandbox: DockerSandbox) -> None:
+    """One copy that shows it leaves room for a constant in its place."""
+    found = graded(sandbox, weeks(), BY_HEART)
+    assert (found.cause, found.fixed, found.reached) == (UNRESOLVED, (), 0.0)
+    assert graded(sandbox, weeks(), RIGHT).cause == RESOLVED
 
 
 CHECKED = """from calc.core import week
