@@ -1,5 +1,6 @@
 """TextWorld as an environment of text."""
 
+import importlib
 import re
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
@@ -184,8 +185,7 @@ def _tasks(split: str, name: str, words: Sequence[str], size: int) -> GeneratedT
 
 def _started(file: str) -> Any:
     """The interpreter with a game."""
-    import textworld  # which takes seconds to import
-
+    textworld: Any = importlib.import_module("textworld")  # takes seconds, and is an extra
     infos = textworld.EnvInfos(
         **dict.fromkeys((*_LATEST, "objective", "score", "max_score", "won", "lost", "verbs", "game"), True),
         **dict.fromkeys(("admissible_commands", "policy_commands", "intermediate_reward"), True),
