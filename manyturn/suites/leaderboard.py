@@ -96,7 +96,7 @@ def _success_of_all(suite: Suite, results: Results) -> str:
 
 
 def _draws(results: Results) -> list[str]:
-    """How models drew their replies: of one that also plays well greedily, both are to be seen."""
+    """The sampling of each model, since sampled and greedy success differ."""
     heats = {name: values["sampling"].get("temperature") for name, values in results.items() if values["sampling"]}
     draws = [f"{name} {_draw(heat)}" for name, heat in heats.items()]
     return [f"Replies are sampled or greedy: {', '.join(draws)}."] if draws else []

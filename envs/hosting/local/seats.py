@@ -47,7 +47,7 @@ class Seat(Protocol):
 
     @property
     def name(self) -> str:
-        """That of the environment."""
+        """The environment's name."""
         ...
 
     async def reset(self, task: Task, seed: int) -> Answer: ...

@@ -41,7 +41,7 @@ class RecipeHead:
 
     @classmethod
     def of(cls, name: str) -> "RecipeHead":
-        """That of a built-in recipe, or of a file."""
+        """The head of a built-in recipe, or of a file."""
         lines = file_of(name).read_text(encoding="utf-8").splitlines()
         comment = [line.removeprefix("#").strip() for line in takewhile(lambda line: line.startswith("#"), lines)]
         place = next((number for number, line in enumerate(comment) if line.startswith(_PAPER)), None)

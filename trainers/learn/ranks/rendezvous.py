@@ -33,7 +33,7 @@ class Meeting:
 
     @classmethod
     def begun(cls, size: int, *, all_here: bool) -> Self:
-        """That of rank 0, whose process has the store."""
+        """The rendezvous of rank 0, which has the store."""
         socket = listening(0, "127.0.0.1" if all_here else "0.0.0.0")
         port = socket.getsockname()[1]
         descriptor = socket.detach()  # given a port alone, PyTorch would listen on every address
@@ -42,7 +42,7 @@ class Meeting:
 
     @classmethod
     def joined(cls, rank: int, size: int, address: str, port: int, *, all_here: bool) -> Self:
-        """That of another rank. Raises RuntimeError if rank 0 does not answer there."""
+        """The rendezvous of another rank. Raises RuntimeError if rank 0 does not answer there."""
         return cls(rank, size, all_here, _store(address, port, is_master=False), port)
 
 

@@ -244,7 +244,7 @@ def _at(reader: Reader, temperature: float) -> Reader:
 
 
 def _likeliest_temperature(reader: Reader, samples: Sequence[Sample]) -> float:
-    """That at which the learner comes closest to the engine, between a quarter and four."""
+    """The temperature at which the learner comes closest to the engine, between a quarter and four."""
     low, high = -2.0, 2.0
     for _ in range(3):
         tried = np.linspace(low, high, 9)
