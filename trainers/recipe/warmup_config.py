@@ -65,15 +65,16 @@ class WarmupConfig(Options):
         return self.episodes == "stream"
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        return self._refuse_all_actions(env) or self._refuse_labels(env) or self._refuse_stream() or self._refuse_trajectories(run)
+        by_labels = self._refuse_all_actions(env) or self._refuse_labels(env)
+        return by_labels or self._refuse_stream() or self._refuse_trajectories(run)
 
     def _refuse_all_actions(self, env: EnvFacts | None) -> str | None:
         if not self.imitates or self.labels != "all_actions" or env is None:
             return None
         if env.has_expert and not (self.noise or self.invalid):
             return (
-                "warmup.labels = 'all_actions' has no effect where only the expert acts, who succeeds: set warmup.noise, "
-                "or leave it out"
+                "warmup.labels = 'all_actions' has no effect where only the expert acts, who succeeds: set "
+                "warmup.noise, or leave it out"
             )
         return None
 
