@@ -1,6 +1,8 @@
 """A comparison that credits a method with something else: settings, seeds, a lucky rate, or figures of no file."""
 
 import json
+import subprocess
+import tomllib
 from itertools import product
 from pathlib import Path
 
@@ -11,7 +13,8 @@ from benchmarks.credit import rate_grid
 from benchmarks.credit.rate_grid import BASE, PLAN, Cell, config_of, cross_chosen, rows_of, warmup_of
 from manyturn.trainers.recipe.config_diff import changes
 
-PAGE = Path(__file__).parents[3] / "docs" / "comparison.md"
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "comparison.md"
 OWN = {"grpo": set(), "gra": {"credit.rewards"}, "epo": {"objective.epo"}, "forks": {"credit.advantage", "rollout"}}
 OWN |= {"spa": {"credit", "progress", "value"}}
 
@@ -44,9 +47,20 @@ def test_a_seed_is_measured_at_the_rate_of_the_others_and_the_smaller_one_of_equ
     assert np.allclose(gains.after, 0.5)
 
 
+def test_hypotheses_are_older_than_the_results():
+    """The commit that the runs were made from has them."""
+    result = json.loads(rate_grid.OUT.read_text(encoding="utf-8"))
+    words = ["git", "show", f"{result['commit']}:benchmarks/credit/rate_grid.toml"]
+    shown = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    if shown.returncode:
+        pytest.skip("no history here: results name commits, which only a full clone has")
+    assert tomllib.loads(shown.stdout) == result["plan"]
+    assert result["plan"]["expected"] == PLAN["expected"]
+
+
 def test_the_page_and_the_table_have_every_figure_of_every_cell():
     result = json.loads(rate_grid.OUT.read_text(encoding="utf-8"))
-    assert len(result["lines"]) == len(list(rate_grid.cells())) and result["plan"]["expected"] == PLAN["expected"]
+    assert len(result["lines"]) == len(list(rate_grid.cells()))
     text, tables = PAGE.read_text(encoding="utf-8"), rate_grid.page(result)
     assert [part for part in tables.split("\n\n") if part not in text] == []
     assert rate_grid.OUT.with_suffix(".md").read_text(encoding="utf-8") == tables + "\n"
