@@ -30,9 +30,9 @@ RUNS = """## Ready-made runs
 
 Minutes are those of a whole run on the clock, with warm-up and evaluations. Steps are those after the warm-up; episodes
 and tokens are what was played and said in them. Memory is what the run's process took at most. Speeds are those of the
-steps, by seconds of the processor: tokens of learning are those of the sequences that updates read. The last share is what
-these tokens need in the decoder's linear layers, forward and backward, over what one core multiplies in the same time;
-attention and the output head are not counted."""
+steps, by seconds of the processor: tokens of learning are those of the sequences that updates read. The last share is
+what these tokens need in the decoder's linear layers, forward and backward, over what one core multiplies in the same
+time; attention and the output head are not counted."""
 COMPARED = """## Comparisons of methods
 
 One run is one method with one seed in a world built for the comparison. Seconds are of the processor, with evaluations.
