@@ -29,7 +29,10 @@ without committed runs have no figures.
 RUNS = """## Ready-made runs
 
 Minutes are those of a whole run on the clock, with warm-up and evaluations. Steps are those after the warm-up; episodes
-and tokens are what was played and said in them. Memory is what the run's process took at most."""
+and tokens are what was played and said in them. Memory is what the run's process took at most. Speeds are those of the
+steps, by seconds of the processor: tokens of learning are those of the sequences that updates read. The last share is
+what these tokens need in the decoder's linear layers, forward and backward, over what one core multiplies in the same
+time; attention and the output head are not counted."""
 COMPARED = """## Comparisons of methods
 
 One run is one method with one seed in a world built for the comparison. Seconds are of the processor, with evaluations.
@@ -56,6 +59,9 @@ def page() -> str:
         "episodes",
         "tokens",
         "memory",
+        "episodes per s of play",
+        "tokens per s of learning",
+        "share of the matrix rate",
         "from",
     )
     compared = [row for file in ("claims.json", "rate_grid.json") if (row := _compared(file))]
@@ -84,8 +90,8 @@ def _row(
     name: str, env: str, file: str, values: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]
 ) -> tuple[str, ...]:
     if not runs:
-        return (name, f"`{env}`", "0", *[UNKNOWN] * 6, _WITHOUT_RUNS)
-    played = [run.get("played", {}) for run in runs]
+        return (name, f"`{env}`", "0", *[UNKNOWN] * 9, _WITHOUT_RUNS)
+    played, speed = ([run.get(name, {}) for run in runs] for name in ("played", "speed"))
     return (
         name,
         f"`{env}`",
@@ -96,6 +102,9 @@ def _row(
         _range((figures.get("episodes") for figures in played), "{:,}"),
         _range((figures.get("tokens") for figures in played), count),
         _range((run.get("peak_memory_mb") for run in runs), "{:,.0f} MB"),
+        _range((figures.get("episodes_per_play_second") for figures in speed), "{:.0f}"),
+        _range((figures.get("tokens_per_learn_second") for figures in speed), count),
+        _range((figures.get("learn_share_of_matrix_rate") for figures in speed), "{:.0%}"),
         f"[{file}]({_FOLDER}/{file}), commit {values['commit']}, {values['machine']}",
     )
 

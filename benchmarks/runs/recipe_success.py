@@ -9,17 +9,23 @@ a folder the same command continues runs that were interrupted.
 
 import argparse
 import tempfile
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from math import prod
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
+from safetensors import safe_open
 
 from benchmarks.kit.process import finish_recipe
 from benchmarks.kit.provenance import RESULTS, origin, write
+from manyturn.trainers.record.checkpoint import newest_checkpoint
 from manyturn.trainers.record.run_folder import read_metrics
 
 Curve = tuple[list[int], list[float]]
@@ -36,6 +42,57 @@ def cpu_minutes(summary: dict[str, Any], folder: Path) -> dict[str, float]:
     steps = [line for line in read_metrics(folder) if line["phase"] == "train"]
     spent = sum(line["rollout_cpu_seconds"] + line["learn_cpu_seconds"] for line in steps)
     return {"warmup": summary["warmup"].get("cpu_seconds", 0.0) / 60, "steps": spent / 60}
+
+
+def matrix_rate(size: int = 512, repeats: int = 9) -> float:
+    """Median rate at which one core multiplies two square matrices of float32, in operations per second."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        a, b = torch.ones(size, size), torch.ones(size, size)
+        seconds = []
+        for _ in range(repeats):
+            began = time.process_time()
+            for _ in range(4):
+                torch.matmul(a, b)
+            seconds.append((time.process_time() - began) / 4)
+    finally:
+        torch.set_num_threads(threads)
+    return 2 * size**3 / median(seconds)
+
+
+def layer_weights(file: Path) -> int:
+    """Numbers in the matrices of all decoder layers of a saved model."""
+    with safe_open(file, framework="numpy") as tensors:
+        names = tensors.keys()
+        shapes = [tensors.get_slice(name).get_shape() for name in names if ".layers." in name]
+    return sum(prod(shape) for shape in shapes if len(shape) == 2)
+
+
+def speed(folder: Path, rate: float) -> dict[str, float]:
+    """Speed of a run's steps by seconds of the processor, and the share of the matrix rate that learning reaches.
+
+    Args:
+        folder: of a run that has ended.
+        rate: ``matrix_rate``.
+
+    Returns:
+        Episodes per second of play, tokens of the updates' sequences per second of learning, and the operations of
+        these tokens in the linear layers of the decoder, forward and backward, over what the core could do meanwhile.
+        Attention and the output head are left out, and tokens that sequences share are counted in each.
+    """
+    steps = [line for line in read_metrics(folder) if line["phase"] == "train"]
+    play, learn = (sum(line[f"{part}_cpu_seconds"] for line in steps) for part in ("rollout", "learn"))
+    episodes, tokens = steps[-1]["played_episodes"], sum(line["trained_tokens"] for line in steps)
+    checkpoint, _ = newest_checkpoint(folder / "checkpoints")
+    if checkpoint is None:
+        raise SystemExit(f"{folder} has no whole checkpoint: remove the folder")
+    weights = layer_weights(checkpoint / "model" / "model.safetensors")
+    return {
+        "episodes_per_play_second": round(episodes / play, 2),
+        "tokens_per_learn_second": round(tokens / learn, 1),
+        "learn_share_of_matrix_rate": round(6 * weights * tokens / learn / rate, 3),
+    }
 
 
 def draw(runs: Sequence[dict[str, Any]], curves: Sequence[Curve], path: Path) -> None:
@@ -82,7 +139,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as passing, ThreadPoolExecutor(chosen.jobs) as pool:
         outs = [(chosen.folder or Path(passing)) / f"seed-{seed}" for seed in range(chosen.seeds)]
         runs = list(pool.map(partial(finish_recipe, chosen.recipe), range(chosen.seeds), outs))
-        runs = [run | {"cpu_minutes": cpu_minutes(run, folder)} for run, folder in zip(runs, outs, strict=True)]
+        rate = matrix_rate()
+        runs = [
+            run | {"cpu_minutes": cpu_minutes(run, folder), "speed": speed(folder, rate)}
+            for run, folder in zip(runs, outs, strict=True)
+        ]
         write(out, about, {"runs": runs})
         draw(runs, [held_out_curve(folder) for folder in outs], out.with_suffix(".png"))
     for summary in runs:

@@ -105,18 +105,20 @@ def test_what_is_settled_is_said():
 
 
 def test_a_figure_that_is_made_up_is_found():
-    assert stands_in("0.960", "", "benchmarks/results/quickstart.json")
-    assert not stands_in("0.961", "", "benchmarks/results/quickstart.json")
+    assert stands_in("0.965", "", "benchmarks/results/quickstart.json")
+    assert not stands_in("0.966", "", "benchmarks/results/quickstart.json")
 
 
 def test_the_first_picture_shows_what_its_caption_says():
-    caption = re.search(r"\*An agent learns.*?\*", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
+    caption = re.search(r"\*From random play.*?\*", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
     runs = json.loads((ROOT / "benchmarks/results/quickstart.json").read_text(encoding="utf-8"))["runs"]
     seeds = ", ".join(str(run["seed"]) for run in runs)
     picture = (ROOT / "benchmarks/results/quickstart.png").read_bytes()
     assert f"success on held-out tasks, seeds {seeds}".encode() in picture
     assert "held-out" in caption and "three seeds" in caption and len(runs) == 3
-    assert all({"before", "before_greedy", "after", "after_greedy"} <= run.keys() for run in runs)
+    assert all({"after", "after_greedy"} <= run.keys() for run in runs)
+    for kind in ("before", "before_greedy"):  # what the agent begins with is no better than random play
+        assert all(run[kind]["ci_low"] < run["random"]["ci_high"] for run in runs), kind
 
 
 # The figure is missing until the recipe is run again.

@@ -163,7 +163,7 @@ def test_any_recipe_goes_on_top_of_a_whole_run():
     below = load_recipe("quickstart")
     for name in methods():
         config = configure(stacked([below, load_recipe(name)]))
-        assert config.env.id == "manyturn/Maze-v0" and config.warmup.noise == 0.8
+        assert config.env.id == "manyturn/Maze-v0" and config.warmup.noise == 1.0
 
 
 def test_reward_stages_add_up_and_those_of_one_name_are_changed_in_place():
@@ -409,4 +409,4 @@ def test_changing_one_entry_leaves_the_others_as_they_were():
 
 def test_another_environment_does_not_inherit_the_recipes_arguments():
     config = configure(load_recipe("quickstart"), {"env": {"id": "manyturn/GuessNumber-v0"}})
-    assert config.env.args == {} and config.warmup.noise == 0.8
+    assert config.env.args == {} and config.warmup.noise == 1.0

@@ -21,16 +21,18 @@ class WarmupConfig(Options):
     episodes: Annotated[Annotated[int, Field(ge=0)] | Literal["stream"], _HERE] = 1000
     """Demonstrations that are collected, or trajectories that are taken, at most, to be shown again and again; stream
     plays new demonstrations for every update, without end; 0 leaves the warm-up out."""
-    labels: Annotated[Literal["actions", "expert"], _EPISODES, _HERE, _PLAYED] = "actions"
-    """What is learnt at a turn of a demonstration: the action that was taken, of successful episodes; or what the
-    expert would do there, whoever acted, of all episodes (DAgger). The expert must have an answer in every state."""
+    labels: Annotated[Literal["actions", "all_actions", "expert"], _EPISODES, _HERE, _PLAYED] = "actions"
+    """What is learnt at a turn of a demonstration: the action that was taken, of successful episodes; the same of all
+    episodes, which with noise = 1 teaches to speak and nothing about the goal; or what the expert would do there,
+    whoever acted, of all episodes (DAgger). The expert must have an answer in every state."""
     policy_share: Annotated[float, OnlyWith("labels", "expert", may_wait=True)] = Field(default=0.0, ge=0, le=1)
     """Share of turns at which the policy itself acts, drawn turn by turn, while the expert labels all of them."""
     noise: Annotated[float, _EPISODES, _HERE, _PLAYED] = Field(default=0.3, ge=0, le=1)
-    """Share of random moves in the demonstrations, to show recovery; only successful ones are learnt from."""
+    """Share of random moves in the demonstrations, to show recovery; with labels = 'actions' only successful ones are
+    learnt from."""
     invalid: Annotated[float, _EPISODES, _HERE, _PLAYED] = Field(default=0.0, ge=0, lt=1)
     """Share of turns in the demonstrations at which something is said that means nothing, such as half a command. That
-    is seen and not learnt; what is said next shows how to recover. Only successful demonstrations are learnt from."""
+    is seen and not learnt; what is said next shows how to recover."""
     batch: Annotated[int, _EPISODES, _HERE] = Field(default=8, ge=1)
     """Sequences in an update: episodes, or turns where the context is a window."""
     lr: Annotated[float, _EPISODES, _HERE] = Field(default=4e-3, gt=0)
@@ -63,7 +65,18 @@ class WarmupConfig(Options):
         return self.episodes == "stream"
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        return self._refuse_labels(env) or self._refuse_stream() or self._refuse_trajectories(run)
+        by_labels = self._refuse_all_actions(env) or self._refuse_labels(env)
+        return by_labels or self._refuse_stream() or self._refuse_trajectories(run)
+
+    def _refuse_all_actions(self, env: EnvFacts | None) -> str | None:
+        if not self.imitates or self.labels != "all_actions" or env is None:
+            return None
+        if env.has_expert and not (self.noise or self.invalid):
+            return (
+                "warmup.labels = 'all_actions' has no effect where only the expert acts, who succeeds: set "
+                "warmup.noise, or leave it out"
+            )
+        return None
 
     def _refuse_labels(self, env: EnvFacts | None) -> str | None:
         if not self.imitates or self.labels != "expert":

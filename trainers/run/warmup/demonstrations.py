@@ -1,4 +1,4 @@
-"""Demonstrations of the warm-up: successful episodes of the expert, of a random policy without one, or trajectories.
+"""Demonstrations of the warm-up: episodes of the expert, of a random policy without one, or trajectories.
 
 Before anything is learnt from them they are compared with what the policy may say and read: a reply that is cut never
 means what was demonstrated, and an episode that does not fit its context ends before its goal.
@@ -61,7 +61,7 @@ async def demonstrations(run: Run, note: Callable[[str], None]) -> Demonstration
     if run.config.warmup.trajectories is not None:
         return await _of_trajectories(run, note)
     episodes = await _played(run, note)
-    good = [episode for episode in episodes if episode.success]
+    good = learnt_from(run, episodes)
     if shown := _demonstrations(run, good, {episode.task.content for episode in good}):
         return shown
     raise ConfigError(_nothing_to_imitate(run, episodes))
@@ -115,16 +115,16 @@ async def play_demonstrations(run: Run, numbers: Sequence[int], stage: str, poli
 
 
 def learnt_from(run: Run, episodes: Sequence[Episode]) -> list[Episode]:
-    """The episodes to imitate: successful ones, or with the expert's labels all that were not errors.
+    """The episodes to imitate: successful ones; or all that were not errors, by ``warmup.labels``.
 
     Raises:
         ConfigError: there are none, or a policy would have nothing to learn from.
     """
-    labelled = run.config.warmup.labels == "expert"
+    only_successful = run.config.warmup.labels == "actions"
     good = [
         episode
         for episode in episodes
-        if (bool(episode.turns) and not episode.ending.is_error if labelled else episode.success)
+        if (episode.success if only_successful else bool(episode.turns) and not episode.ending.is_error)
     ]
     if not good or not all(samples_by_policy(run, good)):
         raise ConfigError(_nothing_to_imitate(run, episodes))

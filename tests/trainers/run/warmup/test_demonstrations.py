@@ -108,3 +108,11 @@ def test_demonstrations_without_a_success_say_how_they_ended(tmp_path, changes, 
     message = refused(tmp_path, **changes)
     assert re.search(told, message), message
     assert "none of the 40 demonstrations by the expert with warmup.noise = 0.3 reached the goal" in message
+
+
+@pytest.mark.parametrize(("labels", "least", "most"), [("actions", 1, 39), ("all_actions", 40, 40)])
+def test_random_play_is_imitated_in_full_only_where_that_is_asked_for(tmp_path, labels, least, most):
+    """Of forty episodes of random moves in three turns, about two thirds succeed."""
+    warmup = {"episodes": 40, "max_updates": 1, "check_episodes": 2, "must_succeed": False, "noise": 1.0}
+    _, summary = begun(tmp_path, warmup={**warmup, "labels": labels})
+    assert least <= summary["warmup"]["demonstrations"] <= most

@@ -1,0 +1,106 @@
+"""Success after reinforcement by what the warm-up imitated: the expert, a noisy expert, or random play.
+
+    python -m benchmarks.runs.warmup_start RUN-FOLDER --jobs 2     half an hour on two cores
+    python -m benchmarks.runs.warmup_start --table                 the table of the committed result
+
+Each run is the recipe ``quickstart`` in a fresh process, as a user starts it; only options of its warm-up differ.
+``warmup_start.toml`` has the starts, and what was expected of them before the runs. The same command continues.
+"""
+
+import argparse
+import json
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.kit.process import finish_recipe
+from benchmarks.kit.provenance import RESULTS, origin, write
+from benchmarks.kit.table import table
+from manyturn.agents.evaluation.statistics import paired_difference, sign_flip_p
+from manyturn.trainers.record.run_folder import read_metrics
+
+OUT = RESULTS / "warmup_start.json"
+PLAN = tomllib.loads(Path(__file__).resolve().with_suffix(".toml").read_text(encoding="utf-8"))
+FIGURES = {
+    "sampled before": "before",
+    "greedy before": "before_greedy",
+    "sampled": "after",
+    "greedy": "after_greedy",
+}
+
+
+def line_of(root: Path, start: str, seed: int) -> dict[str, Any]:
+    """The figures of a run, which is made or continued unless it is finished."""
+    changes, folder = PLAN["starts"][start], root / f"{start}-{seed}"
+    words = [word for name, value in changes.items() for word in (f"--warmup.{name}", str(value))]
+    summary = finish_recipe("quickstart", seed, folder, words, warmup=changes)
+    steps = [line for line in read_metrics(folder) if line["phase"] == "train"]
+    return {
+        "start": start,
+        "seed": seed,
+        **{name: summary[key]["success"] for name, key in FIGURES.items()},
+        "demonstrations": summary["warmup"]["demonstrations"],
+        "entropy of the first step": round(steps[0]["entropy"], 4),
+        "groups without signal": round(float(np.mean([line["groups_without_signal"] for line in steps])), 4),
+        "training": [round(line["success"], 4) for line in steps],
+        "weights": summary["weights"],
+    }
+
+
+def verdict(expected: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The paired difference of an expectation over seeds, and whether it is shown."""
+    ours, base = (
+        {str(line["seed"]): [line[expected["measure"]]] for line in lines if line["start"] == expected[side]}
+        for side in ("arm", "against")
+    )
+    difference, p = paired_difference(ours, base), sign_flip_p(ours, base)
+    ends = {"difference": difference.mean, "ci_low": difference.low, "ci_high": difference.high, "p": p}
+    plain = {name: None if math.isnan(value) else round(value, 4) for name, value in ends.items()}
+    return {**expected, **plain, "verdict": "shown" if difference.low > 0 else "not shown"}
+
+
+def summary_table(lines: Sequence[Mapping[str, Any]]) -> str:
+    """A row for each start: means over seeds, with the least and the greatest."""
+    columns = (*FIGURES, "entropy of the first step", "groups without signal")
+    rows = []
+    for start in PLAN["starts"]:
+        own = [line for line in lines if line["start"] == start]
+        cells = [
+            f"{np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+            for values in ([line[name] for line in own] for name in columns)
+        ]
+        rows.append((start.replace("_", " "), *cells))
+    return table(("imitated", *columns), rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", help="where the runs lie")
+    parser.add_argument("--jobs", type=int, default=1, help="runs side by side")
+    parser.add_argument("--table", action="store_true", help="only print the table of the result")
+    parser.add_argument("--out", type=Path, default=OUT)
+    chosen = parser.parse_args()
+    if chosen.table:
+        print(summary_table(json.loads(chosen.out.read_text(encoding="utf-8"))["runs"]))
+        return
+    if chosen.folder is None:
+        parser.error("name a folder for the runs")
+    about = origin(chosen.out, ("torch", "transformers", "gymnasium", "numpy"), run_folder=chosen.folder)
+    seeds = range(PLAN["first_seed"], PLAN["first_seed"] + PLAN["seeds"])
+    cells = [(start, seed) for seed in seeds for start in PLAN["starts"]]
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        lines = list(pool.map(lambda cell: line_of(chosen.folder.resolve(), *cell), cells))
+    verdicts = [verdict(expected, lines) for expected in PLAN["expected"]]
+    write(chosen.out, about, {"plan": PLAN, "verdicts": verdicts, "runs": lines})
+    print(summary_table(lines))
+    for judged in verdicts:
+        print(json.dumps(judged))
+
+
+if __name__ == "__main__":
+    main()
