@@ -85,7 +85,9 @@ def test_an_anchor_that_forgets_is_not_named_without_the_one_that_forgets_least(
     audits = [mt.credit_audit("manyturn/PivotSign-v0", "random", anchors=names, **options) for names in compared]
     remarks = ["\n".join(audit.remarks) for audit in audits]
     assert all("environment forgets what decides" in remark for remark in remarks)
-    assert "text forgets least" in remarks[0] and "forgets least" not in remarks[1], "the text shows which path was taken"
+    assert "text forgets least" in remarks[0] and "forgets least" not in remarks[1], (
+        "the text shows which path was taken"
+    )
 
 
 @pytest.mark.parametrize(
