@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from manyturn.envs.contract.env.text_env import TextEnv
     from manyturn.envs.contract.env.text_space import TextSpace
     from manyturn.envs.contract.env.turn import Turn
+    from manyturn.envs.contract.random_keys import digest
     from manyturn.envs.contract.registration.env_registry import make, register
     from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
     from manyturn.envs.tools import Toolset
@@ -36,6 +37,7 @@ _HOMES = {
     "compare": "manyturn.api.comparison:compare_folders",
     "credit": "manyturn.credit",
     "credit_audit": "manyturn.audit.audit:credit_audit",
+    "digest": "manyturn.envs.contract.random_keys:digest",
     "evaluate": "manyturn.api.evaluation:evaluate",
     "load_policy": "manyturn.api.loaded_policy:load_policy",
     "make": "manyturn.envs.contract.registration.env_registry:make",
@@ -58,6 +60,7 @@ __all__ = [
     "compare",
     "credit",
     "credit_audit",
+    "digest",
     "evaluate",
     "load_policy",
     "make",

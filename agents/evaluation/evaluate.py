@@ -157,7 +157,8 @@ async def evaluate(
         if missing:
             metered = Metered(policy, finished.meter)
             await gather(seats, metered, missing, max_turns=plan.max_turns, patience=plan.patience, on_episode=ended)
-        evaluation = _evaluation(plan.panel, planned, finished, about)
+        behind = seats.figures().get("behind_seconds")
+        evaluation = _evaluation(plan.panel, planned, finished, about, None if behind is None else float(behind))
         if out is not None:
             _write(out, evaluation, secrets)
     return evaluation
@@ -178,7 +179,11 @@ def _planned(seats: Seats, policy: Policy, plan: EvaluationPlan) -> list[tuple[T
 
 
 def _evaluation(
-    panel: Panel, planned: Sequence[tuple[Task, EpisodeKey]], finished: KeptEpisodes, about: Mapping[str, Any]
+    panel: Panel,
+    planned: Sequence[tuple[Task, EpisodeKey]],
+    finished: KeptEpisodes,
+    about: Mapping[str, Any],
+    behind: float | None,
 ) -> Evaluation:
     """The result, once all planned episodes are finished."""
     entries = [finished.finished[task.content, key.member] for task, key in planned]
@@ -188,7 +193,7 @@ def _evaluation(
         panel=panel,
         episodes=rows,
         turns=[row for entry in entries for row in entry.turns],
-        summary=summarise(rows, about, max(entry.elapsed for entry in entries), lost),
+        summary=summarise(rows, about, max(entry.elapsed for entry in entries), lost, behind),
         played=finished.played,
     )
 

@@ -8,6 +8,7 @@ from manyturn.agents.play.episode import Ending
 from manyturn.envs.contract.tasks.panel import selection_remark
 
 _NEARLY_ALL = 0.995
+_WAITED, _SHARE = 1.0, 0.1  # s, and of the environment's time
 
 
 def remarks(summary: Mapping[str, Any], *, invalid_explained: bool = False) -> list[str]:
@@ -18,7 +19,7 @@ def remarks(summary: Mapping[str, Any], *, invalid_explained: bool = False) -> l
         invalid_explained: say nothing about invalid replies, since another remark does.
     """
     faults, chosen = _faults(summary, invalid_explained), selection_remark(summary["panel"])
-    lines = [*_tampered(summary), *_limited(summary), *faults, *_unpriced(summary), *_floor(summary)]
+    lines = [*_tampered(summary), *_limited(summary), *faults, *_unpriced(summary), *_waited(summary), *_floor(summary)]
     return lines if chosen is None else [chosen, *lines]
 
 
@@ -73,6 +74,14 @@ def _clause(cause: str, rate: float, summary: Mapping[str, Any]) -> str:
 def _unpriced(summary: Mapping[str, Any]) -> Iterator[str]:
     if summary["priced"] and summary["cost"]["total"] is None:
         yield "cost unknown: prices were given, and the server reports no tokens"
+
+
+def _waited(summary: Mapping[str, Any]) -> Iterator[str]:
+    """One line where turns waited a second or more for others, and a tenth or more of the environment's time."""
+    seconds = summary["seconds"]
+    behind = seconds.get("behind") or 0.0  # absent in evaluations of older versions
+    if behind >= _WAITED and behind >= _SHARE * seconds["env"]:
+        yield f"turns waited {behind:.0f} s for other episodes of their worker: --workers N adds workers"
 
 
 def _invalid(summary: Mapping[str, Any]) -> Iterator[str]:

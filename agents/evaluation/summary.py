@@ -30,7 +30,11 @@ def values_by_task(rows: Iterable[Row], column: str) -> dict[str, list[float]]:
 
 
 def summarise(
-    rows: Sequence[Row], about: Mapping[str, Any], wall: float | None = None, lost: Spent = NOTHING
+    rows: Sequence[Row],
+    about: Mapping[str, Any],
+    wall: float | None = None,
+    lost: Spent = NOTHING,
+    behind: float | None = None,
 ) -> dict[str, Any]:
     """The summary of an evaluation, as plain values for JSON.
 
@@ -44,6 +48,7 @@ def summarise(
         wall: seconds that the evaluation took. Seconds of policy and environment are sums over episodes, waiting
             included; episodes run side by side, so that they come to more.
         lost: what replies took that are in no scored episode, such as those of attempts that ended in an error.
+        behind: seconds that turns waited for other episodes of their worker since the evaluation last started.
     """
     scored = scored_rows(rows)
     failed = [{**row, "success": bool(row["success"])} for row in rows]
@@ -71,6 +76,7 @@ def summarise(
             "wall": wall,
             "policy": math.fsum(row["seconds_policy"] for row in rows),
             "env": math.fsum(row["seconds_env"] for row in rows),
+            "behind": behind,
         },
         "by_difficulty": _broken_down(rows, lambda row: [] if row["difficulty"] is None else [row["difficulty"]]),
         "by_tag": _broken_down(rows, lambda row: row["tags"]),

@@ -22,6 +22,7 @@ import json
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,10 +30,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import rankdata, t
 
-from benchmarks.credit.methods.result_store import append, read_lines
 from benchmarks.credit.settings import COMMON, EPISODES, WORLDS
-from benchmarks.kit.comparison_run import Start, config_changes, finish, run_cell
-from benchmarks.kit.provenance import RESULTS, commit, origin, write
+from benchmarks.kit.comparison_run import Line, Start, config_changes, finish, run_cell, stored_line
+from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.kit.table import table
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
@@ -49,7 +49,6 @@ RECIPES = {
     "hgpo": "hgpo",
     "graphgpo": "graphgpo",
     "g2po": "g2po",
-    "rtmc": "rtmc",
     "turn_gae": "turn-ppo",
     "dual_gae": "verlog",
 }
@@ -104,15 +103,13 @@ def method_layer(row: str) -> dict[str, Any]:
     return {"credit": {"advantage": recipe["credit"]["advantage"]}, **critic}
 
 
-def common_layers(world: str, seed: int) -> list[dict[str, Any]]:
-    common = stacked([COMMON, WORLDS[world], BASE, {"seed": seed}])
-    common["evaluation"].pop("every_limit", None)
-    return [common]
+def common_settings(world: str, seed: int) -> dict[str, Any]:
+    return stacked([COMMON, WORLDS[world], BASE, {"seed": seed}])
 
 
 def config_of(cell: Cell) -> RunConfig:
     """The configuration of a cell."""
-    recipe = stacked([*common_layers(cell.world, cell.seed), method_layer(cell.row)])
+    recipe = stacked([common_settings(cell.world, cell.seed), method_layer(cell.row)])
     tasks = EPISODES // recipe["rollout"]["group"]
     settled = {"steps": STEPS, "checkpoint_every": STEPS, "rollout": {"tasks": tasks}}
     return configure(recipe, settled, {"learner": {"lr": recipe["learner"]["lr"] * cell.factor}})
@@ -120,7 +117,7 @@ def config_of(cell: Cell) -> RunConfig:
 
 def warmup_of(world: str, seed: int) -> RunConfig:
     """The run from whose end all cells of a world and a seed begin."""
-    return configure(stacked(common_layers(world, seed)), {"steps": 0})
+    return configure(common_settings(world, seed), {"steps": 0})
 
 
 def figures(folder: Path) -> dict[str, Any]:
@@ -139,18 +136,31 @@ def figures(folder: Path) -> dict[str, Any]:
 
 def run(root: Path, worlds: Sequence[str], seconds: float) -> None:
     """Run the cells of these worlds that are missing, until the time is over."""
-    lines_file, end = root / "rate_grid.jsonl", time.monotonic() + seconds
-    done = {(line["world"], line["row"], line["factor"], line["seed"]) for line in read_lines(lines_file)}
+    end = time.monotonic() + seconds
     for cell in cells():
-        if cell.world not in worlds or cell in done or time.monotonic() > end:
-            continue
-        start = Start(warmup_of(cell.world, cell.seed), root / commit() / cell.world / f"seed-{cell.seed}")
-        start.folder.parent.mkdir(parents=True, exist_ok=True)
-        asyncio.run(finish(*start))
-        config = config_of(cell)
-        line = {**cell._asdict(), "lr": config.learner.lr, **run_cell(start, config, root, figures)}
-        append(lines_file, {**line, "config": config_changes(config)})
-        print(f"{cell}: {line['training'][0]:.2f} -> {line['training'][-1]:.2f}, {line['cpu_seconds']} s", flush=True)
+        if cell.world in worlds and time.monotonic() < end:
+            stored_line(line_file(root, cell), partial(line_of, root, cell))
+
+
+def line_of(root: Path, cell: Cell) -> Line:
+    """The line of a cell, which is run."""
+    start = Start(warmup_of(cell.world, cell.seed), root / cell.world / f"seed-{cell.seed}")
+    start.folder.parent.mkdir(parents=True, exist_ok=True)
+    asyncio.run(finish(*start))
+    config = config_of(cell)
+    line = {**cell._asdict(), "lr": config.learner.lr, **run_cell(start, config, root, figures)}
+    print(f"{cell}: {line['training'][0]:.2f} -> {line['training'][-1]:.2f}, {line['cpu_seconds']} s", flush=True)
+    return {**line, "config": config_changes(config)}
+
+
+def line_file(root: Path, cell: Cell) -> Path:
+    return root / "lines" / f"{cell.world}-{cell.row}-{cell.factor:g}-{cell.seed}.json"
+
+
+def lines_of(root: Path) -> list[Line]:
+    """Lines of the cells that were run, without their configurations."""
+    files = [file for cell in cells() if (file := line_file(root, cell)).is_file()]
+    return [{k: v for k, v in json.loads(file.read_text()).items() if k != "config"} for file in files]
 
 
 class Gains(NamedTuple):
@@ -253,6 +263,9 @@ def page(result: Mapping[str, Any]) -> str:
     """Markdown tables of the result."""
     lines = []
     for world, rows in result["worlds"].items():
+        warm = [line for line in result["lines"] if line["world"] == world]
+        before = [f"{np.mean([line[name] for line in warm]):.3f}" for name in ("before", "before_greedy")]
+        lines.append((world, "before", "-", "-", *before, *["-"] * 4))
         for row, one in rows.items():
             shown = [f"{one[name]['mean']:.3f}" for name in ("area", "after", "after_greedy")]
             gain = one["area_gain"]
@@ -320,10 +333,10 @@ def main() -> None:
         return
     if args.folder is None:
         parser.error("name a RUN-FOLDER")
-    root = args.folder.resolve()
     about = origin(args.out, ("torch", "transformers", "numpy"), run_folder=args.folder)
+    root = args.folder.resolve() / about["commit"]
     run(root, args.worlds, args.minutes * 60)
-    lines = [{k: v for k, v in line.items() if k != "config"} for line in read_lines(root / "rate_grid.jsonl")]
+    lines = lines_of(root)
     if len(complete_seeds(lines)) < len(PLAN["seeds"]):
         print(f"{len(lines)} cells so far; the same command continues")
         return

@@ -19,8 +19,6 @@ COMMON: dict[str, Any] = {
     },
     "rollout": {"tasks": EPISODES // 8, "group": 8},
     "learner": {"lr": 5e-4, "minibatch": 16, "old_logprobs": "engine"},
-    "evaluation": {"limit": 150, "repeats": 2, "every": 5, "every_limit": 64},
-    "steps": 15,
     "checkpoint_every": 10,
     "device": "cpu",
     "threads": 1,
@@ -33,11 +31,6 @@ def _own(name: str) -> dict[str, Any]:
 
 WORLDS: dict[str, dict[str, Any]] = {
     "tempting": {"env": _own("Tempting"), "warmup": {"noise": 0.4}},
-    "long": {
-        "env": _own("Long"),
-        "warmup": {"noise": 0.4, "lr": 1e-3, "check_every": 5},
-        "learner": {"lr": 2e-4},
-    },
     "repeated": {"env": _own("Repeated")},
     # Only right answers are in demonstrations that succeed: imitation passes through every success at once.
     "decisive": {
@@ -46,9 +39,4 @@ WORLDS: dict[str, dict[str, Any]] = {
         "learner": {"lr": 4e-4},
     },
     "shortcut": {"env": _own("Shortcut"), "warmup": {"noise": 0.4, "check_every": 10}},
-    "manners": {
-        "env": _own("Manners"),
-        "warmup": {"noise": 0.4, "lr": 1e-3, "check_every": 5},
-        "learner": {"lr": 2e-4},
-    },
 }

@@ -3,16 +3,12 @@
 Most ask for one skill: the first observation says which colour belongs to which word, and later on a word asks for its
 colour. A tiny decoder learns that in seconds, chance does not get far among eight colours, and what tells
 the worlds apart is how the outcome hangs on the turns.
-
-A ``Paid`` world has the very same tasks and also pays for single turns, as real step rewards do: some help, some
-mislead. ``Tempting`` pays for turns from the start.
 """
 
 import json
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import permutations, product
 from typing import Any, ClassVar
@@ -274,90 +270,3 @@ class Shortcut(CreditWorld):
     def expert(self) -> str:
         careless = generator("way", self.task.params["colours"]).random() < 0.5
         return "wade" if careless and self.is_dry() else super().expert()
-
-
-class Manners(CreditWorld):
-    """Greet sixteen guests; two of the eight colours offend whoever is shown them, and nothing ever says so.
-
-    Isolates blame that can be read from the turn itself. Whoever is careless offends once or twice in an episode, and
-    the outcome blames all sixteen turns alike. What offends is the same in every task: an estimator of what each turn
-    contributes (SPA) can find it in the reply, where it has to know the task and the question in the other worlds.
-    """
-
-    instructions = "Greet every guest by showing a colour; do not offend anybody. Command: show COLOUR."
-    words, verb = (), "show"
-    goal = 16
-    max_turns = 18
-    polite = COLOURS[:6]
-
-    @classmethod
-    def problems(cls) -> Iterator[dict[str, Any]]:
-        guests = ("Baker", "Smith", "Miller", "Tailor")
-        for number in range(4000):
-            drawn = generator("guests", number).integers(len(guests), size=cls.goal)
-            yield {"guests": [guests[guest] for guest in drawn]}
-
-    @property
-    def asking(self) -> str:
-        return self.task.params["guests"][self.done]
-
-    def begin(self, task: Task, rng: np.random.Generator) -> str:
-        self.done, self.offended = 0, False
-        return f"{self.asking}?"
-
-    def respond(self, action: str) -> Turn:
-        if action not in self.admissible():
-            return self.invalid(f"{self.asking}?")
-        self.offended |= action.split()[-1] not in self.polite
-        self.done += 1
-        if self.done < self.goal:
-            return self.go_on(f"{self.asking}?")
-        return self.fail("They left.") if self.offended else self.succeed("They stay.")
-
-    def expert(self) -> str:
-        drawn = generator("greeting", self.task.id, self.done).integers(len(self.polite))
-        return f"{self.verb} {self.polite[drawn]}"
-
-    def save(self) -> bytes:
-        return json.dumps([self.done, self.offended]).encode()
-
-    def load(self, data: bytes) -> None:
-        self.done, self.offended = json.loads(data)
-
-
-class PaidRepeated(Repeated):
-    """A ladder whose rungs pay 0.1 each time that they are climbed.
-
-    Climbing is what is wanted, but to slide and climb again pays as well as to arrive.
-    """
-
-    part_names = ("climb",)
-
-    def respond(self, action: str) -> Turn:
-        before, turn = self.done, super().respond(action)
-        return _paid(turn, "climb", 0.1) if self.done > before else turn
-
-
-class PaidLong(Long):
-    """Signs of which each wrong answer costs 0.05: a reward that agrees with the outcome, and tells slips apart."""
-
-    part_names = ("slip",)
-
-    def respond(self, action: str) -> Turn:
-        before, turn = self.done, super().respond(action)
-        return _paid(turn, "slip", -0.05) if turn.understood and self.done == before else turn
-
-
-class PaidManners(Manners):
-    """Guests who smile at pale colours, which pays 0.3; two of the three pale ones offend."""
-
-    part_names = ("smile",)
-    pale: ClassVar[tuple[str, ...]] = ("white", *COLOURS[6:])
-
-    def respond(self, action: str) -> Turn:
-        turn = super().respond(action)
-        return _paid(turn, "smile", 0.3) if turn.understood and action.split()[-1] in self.pale else turn
-
-
-def _paid(turn: Turn, part: str, reward: float) -> Turn:
-    return replace(turn, parts={**turn.parts, part: reward})

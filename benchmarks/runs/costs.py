@@ -33,8 +33,8 @@ and tokens are what was played and said in them. Memory is what the run's proces
 COMPARED = """## Comparisons of methods
 
 One run is one method with one seed in a world built for the comparison. Seconds are of the processor, with evaluations.
-In `claims.json` the first run of a seed has the warm-up in them, in `credit_methods_first.jsonl` none has. Tokens are
-those of training episodes."""
+In `claims.json` the first run of a seed has the warm-up in them, in `rate_grid.json` none has. Tokens are those of
+training episodes."""
 REST = """## What is not here
 
 - Memory of most training runs, and of any on a GPU.
@@ -58,7 +58,7 @@ def page() -> str:
         "memory",
         "from",
     )
-    compared = [row for file in ("claims.json", "credit_methods_first.jsonl") if (row := _compared(file))]
+    compared = [row for file in ("claims.json", "rate_grid.json") if (row := _compared(file))]
     second = ("what", "runs", "processor seconds, median (range)", "tokens, median", "from")
     return "\n\n".join([HEAD.rstrip(), RUNS, table(head, rows), COMPARED, table(second, compared), REST]) + "\n"
 
@@ -114,8 +114,8 @@ def _compared(name: str) -> tuple[str, ...] | None:
     file = RESULTS / name
     if not file.is_file():
         return None
-    text = file.read_text(encoding="utf-8")
-    runs = json.loads(text)["runs"] if file.suffix == ".json" else [json.loads(line) for line in text.splitlines()]
+    values = json.loads(file.read_text(encoding="utf-8"))
+    runs = values["runs"] if "runs" in values else values["lines"]
     seconds = [run["cpu_seconds"] for run in runs]
     tokens = [run["played"]["tokens"] if "played" in run else run["trained_tokens"] for run in runs]
     spread = f"{median(seconds):.0f} ({min(seconds):.0f} to {max(seconds):.0f})"

@@ -17,8 +17,8 @@ FOLDER = "repository"
 def at(path: str) -> str:
     """Path of a repository's file on the site, both paths from the root.
 
-    >>> at("docs/training.md"), at("README.md"), at("benchmarks/results/credit.md")
-    ('training.md', 'index.md', 'repository/benchmarks/results/credit.md')
+    >>> at("docs/training.md"), at("README.md"), at("benchmarks/results/rate_grid.md")
+    ('training.md', 'index.md', 'repository/benchmarks/results/rate_grid.md')
     """
     if path == "README.md":
         return "index.md"

@@ -1,6 +1,7 @@
 """Evaluations from the command line that would not be of the policy, the world or the rewards that were meant."""
 
 import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,24 @@ from manyturn.agents.records.episode_rows import read_turns
 from manyturn.api.evaluation import Settings, _world
 from manyturn.api.named_policy import LONGEST_CONTEXT, find_policy
 
+SLOW = """
+import time
+import manyturn as mt
+
+class Slow(mt.TextEnv):
+    def tasks(self, split):
+        return [mt.Task(f"{split}/{number}", split, {"number": number}) for number in range(4)]
+
+    def begin(self, task, rng):
+        return "Say go."
+
+    def respond(self, action):
+        time.sleep(0.4)
+        return self.succeed("Yes.")
+
+    def admissible(self):
+        return ["go"]
+"""
 COST = 0.25  # what the run's wrapper takes for each turn
 
 
@@ -150,3 +169,13 @@ def test_options_of_agent_sampling_and_endpoint_reach_the_model(command, endpoin
     assert found["cut_reply_rate"] == pytest.approx((len(asked) + 1) // 2 / len(asked))
     agent = found["agent"]
     assert agent["context"] == {"name": "window", "turns": 1} and agent["format"] == {"name": "free_text"}
+
+
+def test_turns_that_waited_for_other_episodes_of_their_worker_are_named(command, endpoint, tmp_path):
+    """Slow commands of four episodes in one worker once looked like a slow environment."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    words = ["--env", f"{tmp_path}/slow.py:Slow", "--split", "train", "--workers", 1, "--out", tmp_path / "out"]
+    found = command("evaluate", "openai:m", "--endpoint.base-url", endpoint[0], *words)
+    assert found.code == 0, found.err
+    assert summary(tmp_path / "out")["seconds"]["behind"] > 1
+    assert re.search(r"turns waited \d+ s for other episodes of their worker: --workers", found.out)

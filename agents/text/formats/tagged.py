@@ -3,8 +3,9 @@
 import re
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from manyturn.agents.text.reasoning import TAGS
 from manyturn.agents.text.reply_format import FORMATS, Parsed, ReplyFormat
 from manyturn.envs.contract.options.registry import Named
 
@@ -17,6 +18,13 @@ class TaggedConfig(Named):
     """Name of the tag."""
     think: bool = False
     """Ask for reasoning between <think> tags first."""
+
+    @field_validator("tag")
+    @classmethod
+    def _acts(cls, tag: str) -> str:
+        if tag in TAGS:
+            raise ValueError(f"<{tag}> marks reasoning, which never acts: choose another tag, such as action")
+        return tag
 
 
 @FORMATS.register(TaggedConfig)

@@ -1,7 +1,6 @@
 from itertools import combinations, product
 
 import manyturn as mt
-from manyturn.envs.contract.random_keys import digest
 
 COLOURS, SHAPES = ("red", "green", "blue"), ("ball", "cube", "ring")
 WORDS = (*COLOURS, *SHAPES)
@@ -15,7 +14,7 @@ def telling(things, meant):
 
 
 PAIRS = [(things, meant) for things in combinations(THINGS, 3) for meant in things if telling(things, meant)]
-ROUNDS = sorted(({"things": things, "meant": meant} for things, meant in PAIRS), key=digest)
+ROUNDS = sorted(({"things": things, "meant": meant} for things, meant in PAIRS), key=mt.digest)
 
 
 class NameIt(mt.TextEnv):

@@ -1,9 +1,9 @@
 from itertools import permutations
 
 import manyturn as mt
-from manyturn.envs.contract.random_keys import digest
 
-ROWS = sorted((r for r in permutations("ant bee cat dog eel fox gnu".split(), 5) if list(r) != sorted(r)), key=digest)
+ANIMALS = "ant bee cat dog eel fox gnu".split()
+ROWS = sorted((row for row in permutations(ANIMALS, 5) if list(row) != sorted(row)), key=mt.digest)
 
 
 class AnimalRow(mt.TextEnv):

@@ -2,14 +2,13 @@ from itertools import permutations, product
 from typing import Literal, get_args
 
 import manyturn as mt
-from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.tools import ToolError, Toolset, call_text
 
 Day = Literal["monday", "tuesday", "wednesday", "thursday", "friday"]
 DAYS = get_args(Day)
 HOURS = (9, 11, 14, 16)
 DIARIES = product(permutations(DAYS, 2), (*HOURS, "full", "away"), (*HOURS, "full", "away"))
-REQUESTS = sorted(({"days": days, "free": free} for days, *free in DIARIES), key=digest)
+REQUESTS = sorted(({"days": days, "free": free} for days, *free in DIARIES), key=mt.digest)
 
 
 class MyCalendar(mt.TextEnv):

@@ -12,7 +12,17 @@ from manyturn.agents.text.reply_format import FORMATS
 
 FORMAT_NAMES = ("free_text", "tagged", "tool_call", "native_tools")
 INSIDE, OUTSIDE = '{"name": "open", "arguments": {"door": "red"}}', '{"name": "open", "arguments": {"door": "blue"}}'
-CASES = list(itertools.product(FORMAT_NAMES, ("closed", "opened by the template", "unclosed", "absent"), range(4)))
+SHAPES = {
+    "closed": "<think>INSIDE</think>OUTSIDE",
+    "opened by the template": "INSIDE</think>OUTSIDE",
+    "unclosed": "OUTSIDE<think>INSIDE",
+    "absent": "OUTSIDE",
+    "thinking": "\n<thinking>INSIDE</thinking>OUTSIDE",
+    "reasoning around think": "<reasoning>hm<think>hm</think>INSIDE</reasoning>OUTSIDE",
+    "thinking after think": "<think>hm</think>\n<thinking>INSIDE</thinking>OUTSIDE",
+    "unclosed thinking": "<thinking>INSIDE<think>hm</think>OUTSIDE",
+}
+CASES = list(itertools.product(FORMAT_NAMES, SHAPES, range(4)))
 
 
 @pytest.mark.parametrize(("name", "kind", "actions"), CASES)
@@ -21,16 +31,17 @@ def test_only_what_follows_the_reasoning_is_an_action(name, kind, actions):
     form = FORMATS.apply(FORMATS.parse({"name": name}))
     inside = form.render(INSIDE) if actions & 1 else "hm"
     outside = form.render(OUTSIDE) if actions & 2 else ""
-    reply = {
-        "closed": f"<think>{inside}</think>{outside}",
-        "opened by the template": f"{inside}</think>{outside}",
-        "unclosed": f"{outside}<think>{inside}",
-        "absent": outside,
-    }[kind]
+    reply = SHAPES[kind].replace("INSIDE", inside).replace("OUTSIDE", outside)
     reading = form.read(reply, opened=kind.startswith("opened"))
-    acts = bool(actions & 2) and kind != "unclosed"
+    acts = bool(actions & 2) and not kind.startswith("unclosed")
     assert (reading.action, reading.format_valid) == ((OUTSIDE, True) if acts else ("", False))
     assert (inside in reading.reasoning) == (kind != "absent")
+
+
+@pytest.mark.parametrize("tag", ["think", "thinking", "reasoning"])
+def test_no_tag_is_both_reasoning_and_action(tag):
+    with pytest.raises(ValueError, match=r"\ntag\n.*choose another tag"):
+        FORMATS.parse({"name": "tagged", "tag": tag})
 
 
 CHATML = (

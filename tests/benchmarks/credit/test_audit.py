@@ -3,12 +3,11 @@
 import json
 from pathlib import Path
 
-from benchmarks.credit import horizon, rate_grid
+from benchmarks.credit import horizon
 from benchmarks.credit.audit import OUT, WORLDS, page
 from benchmarks.credit.horizon_world import Horizon
 
 PAGE = Path(__file__).parents[3] / "docs" / "credit-audit.md"
-GAINS = PAGE.with_name("comparison.md")
 
 
 def test_the_page_has_the_tables_of_the_result_and_ranks_only_by_a_reliable_truth():
@@ -30,12 +29,3 @@ def test_the_page_has_the_table_of_horizons_and_all_lengths_differ_in_nothing_bu
         turns = [env.step(env.expert()) for _ in range(places)]
         assert [reward for _, reward, *_ in turns] == [0.0] * (places - 1) + [1.0]
         assert len(env.task.params["decisive"]) == 2
-
-
-def test_the_page_has_the_relation_of_audit_and_gain_and_the_table_of_every_cell():
-    result = json.loads(rate_grid.OUT.read_text(encoding="utf-8"))
-    plan = rate_grid.PLAN
-    assert len(result["lines"]) == len(list(rate_grid.cells())) and result["plan"]["expected"] == plan["expected"]
-    assert [
-        part for part in rate_grid.page(result).split("\n\n") if part not in GAINS.read_text(encoding="utf-8")
-    ] == []

@@ -6,8 +6,8 @@ import json
 import pytest
 
 import manyturn as mt
+from benchmarks.credit import rate_grid
 from benchmarks.credit.settings import COMMON, WORLDS, WORLDS_FILE
-from benchmarks.credit.worlds import COLOURS
 from benchmarks.kit.comparison_run import Start, config_changes, finish, held_out, run_cell, stored_line
 from manyturn.envs.conformance.check_runner import check
 from manyturn.recipes import load_recipe
@@ -15,7 +15,7 @@ from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.run.loop.loop import train
 
-NAMES = ("Tempting", "Long", "Repeated", "Decisive", "Shortcut", "Manners")
+NAMES = ("Tempting", "Long", "Repeated", "Decisive", "Shortcut")
 
 pytestmark = pytest.mark.slow
 
@@ -48,8 +48,8 @@ def test_world_keeps_the_contract(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_world_fills_the_panels_with_different_problems(name):
     env = begun(name).unwrapped
-    wanted = {"test": COMMON["evaluation"]["limit"], "validation": COMMON["warmup"]["check_episodes"]}
-    for split, count in wanted.items():
+    sizes = {"test": rate_grid.BASE["evaluation"]["limit"], "validation": COMMON["warmup"]["check_episodes"]}
+    for split, count in sizes.items():
         assert len({task.content for task in env.tasks(split)}) >= count
 
 
@@ -95,14 +95,6 @@ def test_nothing_but_the_answers_at_mill_and_ford_decides(number):
         assert env.unwrapped.turn == 8, "a wrong way must not end the walk before its end"
 
 
-@pytest.mark.parametrize("said", COLOURS)
-def test_one_offence_loses_the_guests_whenever_it_is_given(said):
-    for at in (0, 7, 15):
-        env = begun("Manners", at)
-        success, _ = play(env, lambda world, at=at: f"show {said}" if world.done == at else world.expert())
-        assert success == (said in env.unwrapped.polite) and env.unwrapped.turn == 16
-
-
 def test_wading_arrives_as_often_as_the_ford_is_dry_and_naming_always():
     env = mt.make(f"{WORLDS_FILE}:Shortcut")
     tasks = env.unwrapped.tasks("train")[:400]
@@ -142,8 +134,9 @@ def test_a_planted_warm_up_gives_the_bits_of_a_run_that_warmed_up_itself(tmp_pat
     line = run_cell(start, planned, tmp_path, figures)
     asyncio.run(train(planned, tmp_path / "separate"))
     separate = json.loads((tmp_path / "separate" / "summary.json").read_text())
-    volatile = {"seconds": 0, "peak_memory_mb": 0}
-    assert line["summary"] | volatile == separate | volatile
+    for summary in (line["summary"], separate):
+        del summary["seconds"], summary["peak_memory_mb"], summary["warmup"]["cpu_seconds"]
+    assert line["summary"] == separate
     assert sum(map(int, line["successes"])) / 8 == separate["after"]["success"] and len(line["successes"]) == 4
 
 

@@ -47,8 +47,8 @@ def script_of(command: str) -> str:
 
     >>> script_of("python benchmarks/gated.py RUN-FOLDER"), script_of("make faults")
     ('benchmarks/gated.py', 'Makefile')
-    >>> script_of("python -m benchmarks.credit.methods RUN-FOLDER")
-    'benchmarks/credit/methods/__main__.py'
+    >>> script_of("python -m benchmarks.speed.learner")
+    'benchmarks/speed/learner/__main__.py'
     """
     words = command.split()
     if words[0] == "make":

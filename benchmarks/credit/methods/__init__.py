@@ -1,1 +1,0 @@
-"""Credit methods compared with everything else equal; ``hypotheses.toml`` is older than the results."""
