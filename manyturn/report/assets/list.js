@@ -10,6 +10,7 @@ class EpisodeList {
   #heads = make("div", { class: "row heads" });
   #rows = make("ol", { class: "rows" });
   #space = make("li", { class: "space", "aria-hidden": "true" });
+  #drawn = new Map(); // rows on the page, by place
 
   constructor(root) {
     this.filters = new Filters(() => this.#arrange());
@@ -34,6 +35,7 @@ class EpisodeList {
     const at = this.#order.indexOf(i);
     const [height, top, seen] = [this.#rowHeight(), this.#rows.scrollTop, this.#rows.clientHeight];
     if (at >= 0 && (at * height < top || (at + 1) * height > top + seen)) this.#rows.scrollTop = at * height - seen / 2;
+    this.#clear();
     this.#paint();
   }
 
@@ -75,6 +77,7 @@ class EpisodeList {
     }
     this.#order = order;
     this.#heads.replaceChildren(...this.#columns().map(([name, label]) => this.#head(name, label)));
+    this.#clear();
     this.#paint();
   }
 
@@ -107,6 +110,13 @@ class EpisodeList {
     return parseFloat(getComputedStyle(this.#rows).getPropertyValue("--row"));
   }
 
+  #clear() {
+    const none = this.#order.length ? [] : [make("li", { class: "none hint" }, "No episode passes these filters.")];
+    this.#drawn.clear();
+    this.#rows.replaceChildren(this.#space, ...none);
+  }
+
+  /** Draw what is in view. Rows that stay in view stay on the page: a click on a row that is drawn again is lost. */
   #paint() {
     const height = this.#rowHeight();
     const from = Math.max(0, Math.floor(this.#rows.scrollTop / height) - ROWS_BEYOND);
@@ -115,10 +125,19 @@ class EpisodeList {
       Math.ceil((this.#rows.scrollTop + this.#rows.clientHeight) / height) + ROWS_BEYOND,
     );
     this.#space.style.setProperty("height", `${this.#order.length * height}px`);
-    const rows = [];
-    for (let at = from; at < to; at += 1) rows.push(this.#row(this.#order[at], at, height));
-    const none = this.#order.length ? [] : [make("li", { class: "none hint" }, "No episode passes these filters.")];
-    this.#rows.replaceChildren(this.#space, ...rows, ...none);
+    for (const [at, row] of this.#drawn) {
+      if (at < from || at >= to) {
+        row.remove();
+        this.#drawn.delete(at);
+      }
+    }
+    let last = this.#space;
+    for (let at = from; at < to; at += 1) {
+      const row = this.#drawn.get(at) ?? this.#row(this.#order[at], at, height);
+      if (!this.#drawn.has(at)) last.after(row);
+      this.#drawn.set(at, row);
+      last = row;
+    }
   }
 
   #row(i, at, height) {

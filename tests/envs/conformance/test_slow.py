@@ -9,7 +9,7 @@ MISTAKES = Path(__file__).parents[1] / "mistakes.py"
 
 
 def test_where_turns_are_slow_less_is_played_and_that_is_said(monkeypatch):
-    monkeypatch.setattr(probe_episodes, "_SLOW_SECONDS", 0.01)
+    monkeypatch.setattr(probe_episodes, "_SLOW_SECONDS", 0.1)
     monkeypatch.setattr(probe_episodes, "_POLICY_SECONDS", 0.05)
     monkeypatch.setattr(probe_episodes, "_EPISODE_SECONDS", 0.1)
     slow, quick = (Subject(f"{MISTAKES}:{cls}", {}, 8, 0) for cls in ("Waits", "Walk"))

@@ -342,7 +342,10 @@ def test_a_phone_shows_the_list_or_the_episode(opened, documents):
     seen = opened(documents.html(documents.run_report()), PHONE)
     page = seen.page
     page.get_by_role("link", name="Episodes").click()
-    page.locator(".rows a").nth(1).click()
+    second = page.locator(".rows a").nth(1).element_handle()
+    page.set_viewport_size({**PHONE, "height": PHONE["height"] - 40})  # a phone's bars come and go
+    page.wait_for_timeout(50)
+    second.click()  # a list that drew its rows again lost a click that had begun
     page.wait_for_selector(".group")
     assert page.locator(".list").is_hidden()
     page.get_by_role("button", name="\u2190 Episodes").click()
