@@ -18,7 +18,8 @@ its formula and source.
 A package can register its own under the entry-point group ``manyturn.plugins``.
 """
 
-from manyturn.audit.external_rollouts import Continuation, RolloutAudit, audit_rollouts
+from manyturn.audit.external_continuations import Continuation
+from manyturn.audit.external_rollouts import RolloutAudit, audit_rollouts
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.options.registry import Memory, Registry
 from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, FloatT, IntK, TurnBatch

@@ -13,68 +13,30 @@ array([-0.5,  0. ,  0.5,  0. , -0.5,  0. ,  0.5,  0. ])
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
+from manyturn.audit.external_continuations import (
+    GroupReturns,
+    Replay,
+    ReplayMany,
+    Replies,
+    continued,
+    player_of,
+    refuse_other_replies,
+)
+from manyturn.audit.replay_checks import ReplayCheck, TurnLuck
 from manyturn.trainers.credit.audit.anchor_quality import AnchorScore, anchor_scores
-from manyturn.trainers.credit.audit.correlation import ROUNDING, Estimate
-from manyturn.trainers.credit.audit.effects import END, effects_of_task, half_range
+from manyturn.trainers.credit.audit.correlation import Estimate
+from manyturn.trainers.credit.audit.effects import half_range
 from manyturn.trainers.credit.audit.scores import MethodScore, Scorer, TruthScore, score_methods
 from manyturn.trainers.credit.audit.turn_sample import AuditedTask, AuditSample
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.external_rollouts import Rollout, batch_of, singletons
 
-
-class Continuation(NamedTuple):
-    """A continuation to be played.
-
-    Attributes:
-        rollout: place of the rollout in the list.
-        turns: how many of its turns are repeated first.
-        number: of the continuation: its randomness comes from it.
-    """
-
-    rollout: int
-    turns: int
-    number: int
-
-
 ENOUGH = 0.8  # reliability of the truth, as the default of ``manyturn credit-audit``
-FAR = 3.0  # standard errors between what rollouts and continuations earn
-Replay = Callable[[int, int, int], float]
-"""Takes the values of a ``Continuation``; plays on with the policy and returns the sum of rewards from there on, which
-those of repeated turns are no part of."""
-ReplayMany = Callable[[Sequence[Continuation]], Sequence[float]]
-"""Takes all continuations of a group's states, so that an engine can draw them together; returns a sum for each."""
-
-
-class ReplayCheck(NamedTuple):
-    """Rewards that rollouts earned from a turn on, and those of the continuations from there.
-
-    A right replay earns the same on average: the policy that continues is the one that played.
-
-    Attributes:
-        played: mean over rollouts of the mean over their turns.
-        continued: the same of the continuations.
-        errors: their difference in standard errors over rollouts; infinite where all differ by the same amount.
-    """
-
-    played: float
-    continued: float
-    errors: float
-
-    def __str__(self) -> str:
-        text = f"from a turn on, rollouts earned {self.played:.3g} on average, and continuations {self.continued:.3g}"
-        if abs(self.errors) <= FAR:
-            return text
-        apart = "differ always" if math.isinf(self.errors) else f"are {abs(self.errors):.1f} standard errors apart"
-        return (
-            f"{text}: they {apart}. Does the replay repeat the turns with the text that the environment got, and "
-            "continue with the same policy and chat template?"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +46,7 @@ class RolloutAudit:
     Attributes:
         sample: the turns with the true effect of each, as ``sample.effects``.
         replayed: how the continuations compare with the rollouts that they continue.
+        luck: of the turns whose recorded reply was repeated.
         skipped: method -> why it could not be scored.
         continuations: how many were played.
         unscorable: rollouts that were left out, since a reward of theirs is not known.
@@ -95,7 +58,8 @@ class RolloutAudit:
     skipped: Mapping[str, str]
     anchors: Sequence[AnchorScore]
     continuations: int
-    replayed: "ReplayCheck"
+    replayed: ReplayCheck
+    luck: TurnLuck
     unscorable: int = 0
 
     def __str__(self) -> str:
@@ -108,7 +72,7 @@ class RolloutAudit:
         reliability = self.truth.reliability
         more = f", below {ENOUGH}: give more continuations" if reliability < ENOUGH else ""
         lines.append(f"reliability of the truth {reliability:.3f}{more}; {self.continuations} continuations")
-        lines.append(str(self.replayed))
+        lines += [str(self.replayed), str(self.luck)]
         if self.unscorable:
             rollouts = "rollout" if self.unscorable == 1 else "rollouts"
             lines.append(f"left out: {self.unscorable} {rollouts} with a reward that is not known")
@@ -122,10 +86,12 @@ def audit_rollouts(
     continuations: int = 64,
     *,
     replay_many: ReplayMany | None = None,
+    replies: Replies | None = None,
 ) -> RolloutAudit:
     """Score methods by how far their credit follows the true effect of each turn of rollouts.
 
-    Every turn costs ``continuations`` endings, and first turns of a group share theirs.
+    Every turn costs ``continuations`` endings, and as many again where its reply is repeated. First turns of a group
+    share the endings from before them.
 
     Args:
         rollouts: with several of each group, all of which begin in one state. Those with a reward that is None or NaN
@@ -133,20 +99,26 @@ def audit_rollouts(
         replay: plays one continuation from the middle of a rollout.
         methods: words as ``gigpo``, ``gra+gigpo`` or ``gigpo:turn_weight=2.0``, or configurations by name; none are all
             advantages.
-        continuations: of each state.
+        continuations: of each state, and of each reply.
         replay_many: in place of ``replay``: plays all continuations of a group in one call.
+        replies: of each rollout, the recorded reply of each turn, as text or ids; None for a turn in which chance has
+            no part. More continuations repeat them with chance drawn again, and the effect is then without the turn's
+            luck. The function gets a first reply too, or a list of them, and returns (sum, first reply) where it is not
+            None.
 
     Raises:
-        ValueError: the rollouts do not fit each other, a method does not exist, a continuation returned no number, or
-            there are fewer than two continuations.
+        ValueError: the rollouts do not fit each other, a method does not exist, a continuation returned no number or
+            began with another reply than the given one, or there are fewer than two continuations.
     """
     if continuations < 2:
         raise ValueError(f"continuations = {continuations}: one says nothing of its error; give 2 or more")
-    if (replay is None) == (replay_many is None):
-        raise ValueError("give one of replay, for a continuation at a time, and replay_many, for those of a group")
+    play = player_of(replay, replay_many, repeats=replies is not None)
     configs = dict(methods) if isinstance(methods, Mapping) else _configs(methods)
     batch = batch_of(rollouts)
     turns_E = np.bincount(batch.episode_K).tolist()
+    if replies is not None:
+        refuse_other_replies(replies, turns_E)
+    recorded = replies if replies is not None else [[None] * turns for turns in turns_E]
     refused = {name: problem for name, config in configs.items() if (problem := singletons(batch, config))}
     places: dict[object, list[int]] = {}
     for place, rollout in enumerate(rollouts):
@@ -155,19 +127,9 @@ def audit_rollouts(
     if not places:
         raise ValueError("no rollout has all of its rewards: score them first")
     _refuse_other_starts(rollouts, places)
-    play = replay_many or _one_by_one(replay)
-    played = {group: _continued(turns_E, members, play, continuations) for group, members in places.items()}
-    reach = half_range(one for returns, _ in played.values() for one in returns)
-    tasks, earned = [], list[tuple[float, float]]()
-    for group, (returns, starts) in played.items():
-        members = [rollouts[place] for place in places[group]]
-        before_K = np.array([start for line in starts for start in line])
-        after_K = np.array([start for line in starts for start in (*line[1:], END)])
-        reward_K = batch_of(members).reward_K
-        tasks.append(AuditedTask(members, effects_of_task(returns, before_K, after_K, reward_K, reach), before_K))
-        rewards_E = np.split(reward_K, np.cumsum([len(line) for line in starts])[:-1])
-        earned += [_from_turns_on(rewards, returns, line) for rewards, line in zip(rewards_E, starts, strict=True)]
-    sample = AuditSample.of(tasks)
+    played = [continued(members, play, continuations, recorded) for members in places.values()]
+    groups = [[rollouts[place] for place in members] for members in places.values()]
+    sample, replayed, luck = _measured(groups, played)
     scores, skipped, _ = score_methods(sample, {name: one for name, one in configs.items() if name not in refused})
     return RolloutAudit(
         sample,
@@ -175,25 +137,34 @@ def audit_rollouts(
         scores,
         {**refused, **skipped},
         anchor_scores(sample),
-        continuations=sum(len(returns) * continuations for returns, _ in played.values()),
-        replayed=_replay_check(np.array(earned)),
+        continuations=sum(group.returns_CM.size for group in played),
+        replayed=replayed,
+        luck=luck,
         unscorable=len(rollouts) - sum(map(len, places.values())),
     )
 
 
-def _from_turns_on(reward_K: np.ndarray, returns: Sequence[np.ndarray], starts: Sequence[int]) -> tuple[float, float]:
-    """Means over a rollout's turns: of what it earned from there on, and of what continuations did."""
-    return float(reward_K[::-1].cumsum().mean()), float(np.mean([returns[start].mean() for start in starts]))
-
-
-def _replay_check(earned_E2: np.ndarray) -> ReplayCheck:
-    played, continued = earned_E2.mean(0).tolist()
-    gap_E = earned_E2[:, 0] - earned_E2[:, 1]
-    error = float(gap_E.std(ddof=1) / np.sqrt(len(gap_E))) if len(gap_E) > 1 else math.inf
-    gap = float(gap_E.mean())
-    if abs(gap) <= ROUNDING * max(abs(played), abs(continued)):
-        return ReplayCheck(played, continued, 0.0)
-    return ReplayCheck(played, continued, gap / error if error else math.copysign(math.inf, gap))
+def _measured(
+    groups: Sequence[Sequence[Rollout]], played: Sequence[GroupReturns]
+) -> tuple[AuditSample, ReplayCheck, TurnLuck]:
+    """The turns with their true effects, and how continuations compare with what the rollouts earned."""
+    reach = half_range(group.returns_CM for group in played)
+    batches = [batch_of(members) for members in groups]
+    tasks, luck, errors = list[AuditedTask](), list[np.ndarray](), list[np.ndarray]()
+    for members, batch, group in zip(groups, batches, played, strict=True):
+        tasks.append(AuditedTask(members, group.effects(batch.reward_K, reach), group.before_K))
+        luck_KM, error_K = group.luck(batch.reward_K, reach)
+        luck.append(luck_KM)
+        errors.append(error_K)
+    rollout_K = np.concatenate([group.rollout_K for group in played])
+    is_repeated_K = np.concatenate([group.is_repeated_K for group in played])
+    return_K = np.concatenate([batch.turn_return_K(1.0) for batch in batches])
+    continued_KM = np.concatenate([group.returns_CM[group.before_K] for group in played])
+    return (
+        AuditSample.of(tasks),
+        ReplayCheck.of(return_K, continued_KM, rollout_K),
+        TurnLuck.of(np.concatenate(luck), np.concatenate(errors), rollout_K[is_repeated_K]),
+    )
 
 
 def _refuse_other_starts(rollouts: Sequence[Rollout], places: Mapping[object, Sequence[int]]) -> None:
@@ -207,46 +178,6 @@ def _refuse_other_starts(rollouts: Sequence[Rollout], places: Mapping[object, Se
                     f"rollouts {begun} and {place} of the group {group!r} have other first anchors: give each first "
                     "state a group of its own"
                 )
-
-
-def _one_by_one(replay: Replay | None) -> ReplayMany:
-    assert replay is not None
-    return lambda continuations: [replay(*one) for one in continuations]
-
-
-def _continued(
-    turns_E: Sequence[int], members: Sequence[int], play: ReplayMany, continuations: int
-) -> tuple[list[np.ndarray], list[list[int]]]:
-    """Returns by start, and for each member the numbers of the starts before its turns; the first is that of all."""
-    wishes, starts = list[Continuation](), list[list[int]]()
-    for place in members:
-        line = []
-        for turn in range(turns_E[place]):
-            if turn == 0 and starts:
-                line.append(0)
-                continue
-            line.append(len(wishes) // continuations)
-            wishes += [Continuation(place, turn, number) for number in range(continuations)]
-        starts.append(line)
-    sums = list(play(wishes))
-    if len(sums) != len(wishes):
-        raise ValueError(f"replay_many returned {len(sums)} sums for {len(wishes)} continuations: return one for each")
-    returns = np.array([_number(total, wish) for total, wish in zip(sums, wishes, strict=True)])
-    return list(returns.reshape(-1, continuations)), starts
-
-
-def _number(total: float, wish: Continuation) -> float:
-    """The sum of a continuation's rewards. Raises ValueError where it is none."""
-    try:
-        value = float(total)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(
-            f"the replay of rollout {wish.rollout} from turn {wish.turns} returned {total!r:.60}: return the sum of "
-            "the rewards from there on, as a number"
-        )
-    return value
 
 
 def _configs(words: Sequence[str]) -> dict[str, CreditConfig]:

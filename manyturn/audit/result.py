@@ -129,7 +129,19 @@ class CreditAudit:
                     f"The anchor {score.anchor} forgets what decides: {score.forgotten.mean:.0%} of the spread of "
                     "values is among turns that it takes for one situation."
                 )
-        return lines
+        return [*lines, *self._least_forgetful()]
+
+    def _least_forgetful(self) -> list[str]:
+        """The anchor that forgets least of those that come back, if another of these forgets for certain more."""
+        recurring = sorted((score for score in self.anchors if score.shared >= RECURS), key=lambda one: -one.shared)
+        least = min(recurring, key=lambda score: score.forgotten.mean, default=None)
+        worst = max((score.forgotten.low for score in recurring), default=0.0)
+        if least is None or not worst > max(FORGETS, least.forgotten.mean):
+            return []
+        return [
+            f"Of the anchors that come back, {least.anchor} forgets least: {least.forgotten.mean:.0%} of that spread, "
+            f"and {least.shared:.0%} of turns have a companion by it."
+        ]
 
     @property
     def summary(self) -> dict[str, Any]:

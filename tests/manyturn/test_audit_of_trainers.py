@@ -12,10 +12,11 @@ import pytest
 
 import manyturn as mt
 import manyturn.credit as mc
+from manyturn.envs.contract.random_keys import generator
 
 PAGE = (Path(__file__).parents[2] / "docs" / "credit-audit.md").read_text(encoding="utf-8")
 TRL, VERL, BOTH = re.findall(r"test_audit_of_trainers.py -->\n```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-WORDS, MEMBERS = ("take red", "take blue", "take green"), 6
+WORDS, MEMBERS = ("take red", "take blue", "take green"), 4
 
 
 END = 0
@@ -37,11 +38,14 @@ def tokens(text):
 
 
 class Walk:
-    """An environment as a trainer has it, around one turn that decides."""
+    """An environment as a trainer has it, around one turn of luck and one that decides."""
 
-    def __init__(self, task):
-        self.env: Any = mt.make("manyturn/PivotOne-v0").unwrapped
-        self.text, _ = self.env.reset(seed=0, options={"task": f"train/easy/{task}"})
+    def __init__(self, row):
+        self.env: Any = mt.make("manyturn/PivotLuck-v0").unwrapped
+        self.text, _ = self.env.reset(seed=row, options={"task": f"train/easy/{row // MEMBERS}"})
+
+    def seed(self, number):
+        self.env.rng.bit_generator.state = generator("chance", number).bit_generator.state
 
     def step(self, text):
         seen, reward, terminated, truncated, _ = self.env.step(text)
@@ -53,16 +57,16 @@ def generate(contexts, seeds):
 
 
 def rollout_table():
-    """Twelve completions as a ``rollout_func`` of TRL returns them."""
+    """Eight completions as a ``rollout_func`` of TRL returns them."""
     table = {name: [] for name in ("prompt_ids", "completion_ids", "env_mask", "env_reward")}
     for row in range(2 * MEMBERS):
-        env, ids, mask, over, total = Walk(row // MEMBERS), [], [], False, 0.0
+        env, ids, mask, over, total = Walk(row), [], [], False, 0.0
         while not over:
             [said] = generate([ids], [10**6 + 100 * row + len(ids)])
             text, reward, over = env.step(Characters().decode(said, skip_special_tokens=True))
             seen = [] if over else tokens(text)
             ids, mask, total = ids + said + seen, mask + [1] * len(said) + [0] * len(seen), total + reward
-        start = tokens(f"{row // MEMBERS} {Walk(row // MEMBERS).text}")
+        start = tokens(f"{row // MEMBERS} {Walk(row).text}")
         for column, value in zip(table.values(), (start, ids, mask, total), strict=True):
             column.append(value)
     return table
@@ -90,7 +94,7 @@ def data_proto(table):
 
 def test_rollouts_of_trl_and_verl_are_audited_by_the_snippets_of_the_page(tmp_path):
     table = rollout_table()
-    names = {"tokenizer": Characters(), "generate": generate, "begin": lambda row: Walk(row // MEMBERS)}
+    names = {"tokenizer": Characters(), "generate": generate, "begin": Walk}
     audits = []
     for block, theirs in ((TRL, {"played": table}), (VERL, {"batch": data_proto(table)})):
         (tmp_path / "page.py").write_text(block + BOTH, encoding="utf-8")
@@ -98,7 +102,8 @@ def test_rollouts_of_trl_and_verl_are_audited_by_the_snippets_of_the_page(tmp_pa
     effects = [audit.sample.effects.effect_K for audit in audits]
     assert np.array_equal(*effects) and 0.4 < np.abs(effects[0]).max() < 0.9, "one turn of six decides"
     assert audits[0].truth.reliability > 0.3 and {one.method for one in audits[0].scores} == {"grpo", "gigpo"}
-    assert abs(audits[0].replayed.errors) < 3
+    assert abs(audits[0].replayed.errors) < 3 and abs(audits[0].luck.errors) < 3
+    assert audits[0].luck.turns == 48 and audits[0].luck.spread > 0.1, "one turn of six is luck"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +117,7 @@ def test_rollouts_of_trl_and_verl_are_audited_by_the_snippets_of_the_page(tmp_pa
 def test_a_replay_that_reads_something_else_ends_at_the_turn(tmp_path, right, wrong):
     assert right in BOTH
     (tmp_path / "page.py").write_text(TRL + BOTH.replace(right, wrong), encoding="utf-8")
-    names = {"tokenizer": Characters(), "generate": generate, "begin": lambda row: Walk(row // MEMBERS)}
+    names = {"tokenizer": Characters(), "generate": generate, "begin": Walk}
     with pytest.raises(ValueError, match=r"rollout \d+, turn \d+"):
         runpy.run_path(str(tmp_path / "page.py"), {**names, "played": rollout_table()})
 

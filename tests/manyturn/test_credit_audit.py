@@ -79,6 +79,17 @@ def test_branches_tell_a_method_more_of_the_situations_on_their_way():
     assert branched.over_base is not None and branched.over_base.low > 0 and branched.within.mean > plain.within.mean
 
 
+def test_an_anchor_that_forgets_is_not_named_without_the_one_that_forgets_least():
+    options = dict(methods=["grpo"], tasks=4, group=6, steps=20_000)
+    compared = (["environment", "text"], ["environment", "clock"])
+    audits = [mt.credit_audit("manyturn/PivotSign-v0", "random", anchors=names, **options) for names in compared]
+    remarks = ["\n".join(audit.remarks) for audit in audits]
+    assert all("environment forgets what decides" in remark for remark in remarks)
+    assert "text forgets least" in remarks[0] and "forgets least" not in remarks[1], (
+        "the text shows which path was taken"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "fix"),
     [

@@ -41,15 +41,16 @@ KINDS = {"env": {"id": "manyturn/Household-v0", "args": {"difficulty": "easy", "
 EIGHT = Path(__file__).parents[1] / "trainers" / "eight.py"
 # Similarity compares situations that are texts.
 DOORS = {"env": {"id": f"{EIGHT.with_name('doors.py')}:Doors"}}
-# LOOP learns from episodes that differ, which those of an untaught policy hardly do.
-ODD = {"env": {"id": f"{EIGHT.with_name('odd_replies.py')}:OddReplies"}}
 # Strata of searches need an environment that has a tool to search with.
 ROOM = {"env": {"id": f"{EIGHT.with_name('searches.py')}:Searches"}}
 # An estimator learns from outcomes that differ, even those of so short a warm-up.
 CHOOSING = {"agent": {"only_admissible": True}, "sampling": {"max_tokens": 8}}  # no reply is cut, so that all act
 CHANCES = {"env": {"id": f"{EIGHT.with_name('chances.py')}:Chances"}, **CHOOSING}
+# LOOP learns from episodes that differ, and iStar from pairs of them: here an untaught policy has both ends.
+ODD = {"env": {"id": f"{EIGHT.with_name('odd_replies.py')}:OddReplies"}, **CHOOSING}
 ENVS = {
-    **{"dump": KINDS, "sec": KINDS, "igpo": {"env": {"id": f"{EIGHT}:Eight"}}, "gigpo-similarity": DOORS, "loop": ODD},
+    **{"dump": KINDS, "sec": KINDS, "igpo": {"env": {"id": f"{EIGHT}:Eight"}}, "gigpo-similarity": DOORS},
+    **{"loop": ODD, "istar": ODD},
     **{"spa": CHANCES, "spa-alongside": CHANCES, "gigpo-spa-epo-gra": CHANCES},
     "stratified-search": ROOM,
 }
@@ -96,6 +97,8 @@ def tiny(name, **changes):
         "checkpoint_every": 1,
         "device": "cpu",
     }
+    if "pretraining" in recipe.get("value", {}):
+        sizes["value"] = {"pretraining": {"episodes": 24, "passes": 2}}
     if exploration:
         sizes["progress"] = {"exploration": exploration}
     if ENVS.get(name) in (KINDS, ROOM, CHANCES):  # demonstrations that are too long, or teach all there is

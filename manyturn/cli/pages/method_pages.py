@@ -75,8 +75,12 @@ class Piece:
 
     @property
     def telling(self) -> list[str]:
-        """Metrics that show whether it works: those that its text names after "Watch"."""
-        return re.findall(r"``(\w+)``", self.text.partition("\nWatch: ")[2])
+        """Metrics that show whether it works: those that its text names after "Watch", without condition or with one
+        that the options fulfil."""
+        conditions = {f"{option.name} = {option.value}" for option in self.options}
+        texts = re.findall(r"^Watch(?: where (.+?))?: (.*?)(?=\n\n|\Z)", self.text, re.MULTILINE | re.DOTALL)
+        keys = [re.findall(r"``(\w+)``", text) for condition, text in texts if not condition or condition in conditions]
+        return [key for line in keys for key in line]
 
 
 def pieces(name: str) -> list[Piece]:

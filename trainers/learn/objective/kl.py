@@ -19,8 +19,10 @@ Differences: GRPO and GiGPO have k3 in the loss, whose gradient on the policy's 
 the KL divergence, and k1 none on average, which is why it is refused there. PPO and REINFORCE++ charge k1 in the
 reward. Left out: the estimator over the full vocabulary, which needs all logits of the reference.
 
-Watch: ``kl_clamped`` is the share of tokens beyond the clamp of k3, which get no pull back to the reference; k2 has no
-clamp. ``reference_kl`` grows from 0; while it stays below 0.01 the term does nothing, and when it stops with
+Watch where estimator = "k3": ``kl_clamped``, the share of tokens beyond its clamp, which get no pull back to the
+reference; k2 has no clamp.
+
+Watch: ``reference_kl`` grows from 0; while it stays below 0.01 the term does nothing, and when it stops with
 ``success`` the leash is too short: lower coef.
 """
 
