@@ -42,4 +42,4 @@ def test_every_command_of_the_page_means_a_run():
 def test_a_recipe_of_a_tiny_model_takes_another_one_by_name():
     options = parse_words(shlex.split("--model ./my-model"))[1]
     config = configured(("quickstart",), options)
-    assert config.model.label == "./my-model" and config.learner.lr == 8e-4
+    assert config.model.label == "./my-model" and config.learner.lr == 5e-4

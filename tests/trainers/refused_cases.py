@@ -50,11 +50,6 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"warmup": {"labels": "expert"}},
     ),
     (
-        {"warmup": {"labels": "all_actions", "noise": 0.0}},
-        r"warmup\.labels = 'all_actions' has no effect where only the expert acts, .* set warmup\.noise",
-        {"warmup": {"labels": "all_actions"}},
-    ),
-    (
         {"warmup": {"labels": "expert", "policy_share": 0.5}},
         r"warmup\.policy_share needs new demonstrations as the policy changes, .* set warmup\.episodes = 'stream'",
         {"warmup": {"labels": "expert", "policy_share": 0.5, "episodes": "stream"}},

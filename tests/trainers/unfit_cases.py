@@ -21,6 +21,11 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": GUESS},
     ),
     (
+        {"env.id": GUESS, "warmup": {"labels": "all_actions", "noise": 0.0}},
+        r"warmup\.labels = 'all_actions' has no effect where only the expert acts, .* set warmup\.noise",
+        {"warmup": {"labels": "all_actions"}},
+    ),
+    (
         {"env.id": DEAD_ENDS, "warmup": {"labels": "expert", "noise": 0.5}},
         r"warmup.labels = 'expert' needs an expert, which .*DeadEnds does not have: override expert\(\)",
         {"env.id": GUESS},
