@@ -8,14 +8,31 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar
 
+from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.hosting.handle.env_spec_message import KEEPER
 
 START_SECONDS = 180.0  # imports take up to 10 s, and more on a machine that is busy
 _LONGEST_LINE = 32 * 2**20  # bytes
 _ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+
+
+def tested_package(name: str, version: str) -> Distribution:
+    """An engine's package in the version that was tested. Raises NeedsSetup; the extra has the package's name."""
+    extra = name.replace("_", "-")
+    try:
+        package = distribution(name)
+    except PackageNotFoundError:
+        raise NeedsSetup(f"the package {extra} is not installed: pip install 'manyturn[{extra}]'") from None
+    if package.version != version:
+        raise NeedsSetup(
+            f"{extra} {package.version} is installed, and the one that was tested is {version}: "
+            f"pip install 'manyturn[{extra}]'"
+        )
+    return package
 
 
 class EngineProcess:

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.benchmarks.engine_process import START_SECONDS, EngineProcess, shared
+from manyturn.envs.benchmarks.engine_process import START_SECONDS, EngineProcess, shared, tested_package
 from manyturn.envs.contract.registration.env_registry import NeedsSetup, OutsideLost
 
 HEAP_MB = 512  # without a bound a heap grows to a quarter of the machine
@@ -77,7 +77,13 @@ class JavaObject:
 
 
 class JavaProcess:
-    """A Java process and the way into it. Arguments and errors as for ``JavaObject``."""
+    """A Java process and the way into it. Arguments and errors as for ``JavaObject``.
+
+    Attributes:
+        user: the object that played last, for engines of which objects share a state.
+    """
+
+    user: "JavaObject | None" = None
 
     def __init__(self, package: str, jar: str, seconds: float):
         classes = f"{_server_jar(package)}{os.pathsep}{_folder(package) / jar}"
@@ -100,10 +106,10 @@ class JavaProcess:
         """The keeper's process id; Java is its child."""
         return self._process.pid
 
-    def make(self, entry: str) -> Any:
+    def make(self, entry: str, *arguments: Any) -> Any:
         """A new object of a class."""
         with self.turn(f"make {entry}"):
-            return getattr(self._gateway.jvm, entry)()
+            return getattr(self._gateway.jvm, entry)(*arguments)
 
     def joined(self, texts: Any) -> str:
         """A list in Java as one text with line breaks."""
@@ -142,6 +148,14 @@ class JavaProcess:
             why = " ".join(lines)[:300].strip() or "it said nothing"
             raise JavaLost(f"Java did not start for {self._name}: {why}: {_JAVA}")
         return int(lines[0]), lines[1]
+
+
+def require_engine(package: str, version: str) -> None:
+    """Raise NeedsSetup unless a package in the version that was tested, py4j and Java are installed."""
+    tested_package(package, version)
+    _folder(package)
+    _server_jar(package)
+    java_program()
 
 
 def java_program() -> str:
