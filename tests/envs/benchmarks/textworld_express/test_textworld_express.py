@@ -193,6 +193,19 @@ def test_an_evaluation_of_all_splits_has_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_games_that_no_policy_can_win_are_as_many_as_the_page_says() -> None:
+    lost = 0
+    for split in ("train", "validation", "test"):
+        env = TextWorldExpress(split, "peckingorder")
+        for task in env.tasks(split):
+            _, info = env.reset(seed=0, options={"task": task.id})
+            while "success" not in info:
+                *_, info = env.step(env.expert())
+            lost += not info["success"]
+    assert lost == 55
+
+
+@pytest.mark.slow
 @all_games
 def test_the_contract_holds(game: str) -> None:
     report = check(NAME, kwargs={"game": game}, samples=2)
