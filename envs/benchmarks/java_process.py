@@ -7,23 +7,18 @@ it again after some errors, and a turn could count twice.
 
 import contextlib
 import os
-import select
 import shutil
-import subprocess
-import sys
 import threading
 import time
-import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from manyturn.envs.benchmarks.engine_process import START_SECONDS, EngineProcess, shared, tested_package
 from manyturn.envs.contract.registration.env_registry import NeedsSetup, OutsideLost
-from manyturn.envs.hosting.handle import process_reaper
 
 HEAP_MB = 512  # without a bound a heap grows to a quarter of the machine
-_START_SECONDS = 180.0  # 2 s, and more on a machine that is busy
 _LIMITS = (
     f"-Xmx{HEAP_MB}m",
     "-XX:MaxMetaspaceSize=256m",
@@ -37,10 +32,6 @@ _LIMITS = (
     "-XX:hashCode=2",
 )
 _JAVA = "install a Java runtime of version 8 or newer, such as Debian's default-jre-headless, or set JAVA_HOME"
-
-
-_processes: dict[tuple[int, str, float], "JavaProcess"] = {}
-_lock = threading.Lock()
 
 
 class JavaLost(OutsideLost):
@@ -66,7 +57,7 @@ class JavaObject:
     """
 
     def __init__(self, package: str, jar: str, entry: str, seconds: float):
-        self.process = _shared(package, jar, seconds)
+        self.process = shared(JavaProcess, package, jar, seconds)
         self._object = self.process.make(entry)
 
     @property
@@ -86,25 +77,20 @@ class JavaObject:
 
 
 class JavaProcess:
-    """A Java process and the way into it. Arguments and errors as for ``JavaObject``."""
+    """A Java process and the way into it. Arguments and errors as for ``JavaObject``.
+
+    Attributes:
+        user: the object that played last, for engines of which objects share a state.
+    """
+
+    user: "JavaObject | None" = None
 
     def __init__(self, package: str, jar: str, seconds: float):
         classes = f"{_server_jar(package)}{os.pathsep}{_folder(package) / jar}"
         java = [java_program(), *_LIMITS, "-classpath", classes, "py4j.GatewayServer"]
         self._name, self._seconds, self._lock = package, seconds, threading.RLock()
-        environ = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-I", "-S", str(process_reaper.__file__), str(os.getpid())),
-                *(*java, "--die-on-broken-pipe", "--enable-auth", "0"),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environ,
-            start_new_session=True,  # what a terminal sends is meant for this process
-        )
-        self._finalizer = weakref.finalize(self, _end, self._process, os.getpid())
+        # Engines read files of their own, by name, in the folder where they run.
+        self._process = EngineProcess([*java, "--die-on-broken-pipe", "--enable-auth", "0"], folder=_folder(package))
         try:
             self._gateway = _gateway(*self._address(), seconds)
         except BaseException:
@@ -113,17 +99,17 @@ class JavaProcess:
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None
+        return self._process.alive
 
     @property
     def pid(self) -> int:
         """The keeper's process id; Java is its child."""
         return self._process.pid
 
-    def make(self, entry: str) -> Any:
+    def make(self, entry: str, *arguments: Any) -> Any:
         """A new object of a class."""
         with self.turn(f"make {entry}"):
-            return getattr(self._gateway.jvm, entry)()
+            return getattr(self._gateway.jvm, entry)(*arguments)
 
     def joined(self, texts: Any) -> str:
         """A list in Java as one text with line breaks."""
@@ -131,7 +117,7 @@ class JavaProcess:
 
     def close(self) -> None:
         """End the process."""
-        self._finalizer()
+        self._process.close()
 
     @contextlib.contextmanager
     def turn(self, what: str) -> Iterator[None]:
@@ -153,27 +139,23 @@ class JavaProcess:
 
     def _address(self) -> tuple[int, str]:
         """The port and the token that the process prints first."""
-        stream = self._process.stdout
-        assert stream is not None
-        lines = _lines(stream, time.monotonic() + _START_SECONDS)
+        until, lines = time.monotonic() + START_SECONDS, list[str]()
+        with contextlib.suppress(TimeoutError):
+            lines += [self._process.line(until).decode(errors="replace") for _ in range(2)]
         # What the engine prints later goes nowhere: Java ignores that its output cannot be written.
-        stream.close()
+        self._process.stdout.close()
         if len(lines) != 2 or not lines[0].isdecimal():
-            why = " ".join(lines)[:300] or "it said nothing"
+            why = " ".join(lines)[:300].strip() or "it said nothing"
             raise JavaLost(f"Java did not start for {self._name}: {why}: {_JAVA}")
         return int(lines[0]), lines[1]
 
 
-def _shared(package: str, jar: str, seconds: float) -> JavaProcess:
-    """This process's Java process, started when first asked for, and again if it has ended."""
-    key = (os.getpid(), package, seconds)
-    with _lock:
-        process = _processes.get(key)
-        if process is None or not process.alive:
-            if process is not None:
-                process.close()
-            process = _processes[key] = JavaProcess(package, jar, seconds)
-        return process
+def require_engine(package: str, version: str) -> None:
+    """Raise NeedsSetup unless a package in the version that was tested, py4j and Java are installed."""
+    tested_package(package, version)
+    _folder(package)
+    _server_jar(package)
+    java_program()
 
 
 def java_program() -> str:
@@ -229,27 +211,3 @@ def _gateway(port: int, token: str, seconds: float) -> Any:
 
     parameters = GatewayParameters(port=port, auth_token=token, read_timeout=seconds)
     return Gateway(gateway_parameters=parameters)
-
-
-def _lines(stream: IO[bytes], until: float, count: int = 2) -> list[str]:
-    """The first lines of a stream, fewer if it ends or the time is over before."""
-    text = b""
-    while text.count(b"\n") < count and select.select([stream], [], [], max(0.0, until - time.monotonic()))[0]:
-        chunk = os.read(stream.fileno(), 4096)
-        if not chunk:
-            break
-        text += chunk
-    return text.decode(errors="replace").split("\n")[:count] if text else []
-
-
-def _end(process: subprocess.Popen[bytes], parent: int) -> None:
-    """Kill Java with whatever is below it, and collect the keeper."""
-    if os.getpid() != parent:  # this one was forked from the one that may end it
-        return
-    streams: Sequence[IO[bytes] | None] = (process.stdin, process.stdout)
-    process.terminate()  # the keeper kills all that is below it
-    process.wait()
-    for stream in streams:
-        if stream is not None:
-            with contextlib.suppress(OSError):
-                stream.close()

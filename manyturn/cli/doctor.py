@@ -25,6 +25,7 @@ _EXTRAS = {
     "miniwob": "MiniWoB++",
     "scienceworld": "ScienceWorld, with a Java runtime",
     "textworld": "TextWorld",
+    "textworld-express": "TextWorld-Express, with a Java runtime",
     "docker": "containers, for environments that run code",
     "mcp": "tools of MCP servers",
     "openenv": "environments on a server of OpenEnv",

@@ -36,7 +36,7 @@ _ENV = "manyturn/GuessNumber-v0"
 # Where any text may be a search or speech, none is nearly a command; their own tests send them any text.
 # Engines of others take seconds for so many resets: their own tests too.
 _FREE = {"manyturn/Shop-v0", "manyturn/ShopPages-v0", "manyturn/BFCL-v0", "manyturn/Talk-SelfPlay-v0"}
-_FREE |= {"manyturn/ScienceWorld-v0", "manyturn/TextWorld-v0"}
+_FREE |= {"manyturn/ScienceWorld-v0", "manyturn/TextWorld-v0", "manyturn/TextWorldExpress-v0"}
 _OBEYED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})  # what a terminal may obey, or shows nothing for
 _JOINER = "\u2060"  # marks what would be a control token; shown as <U+2060>
 _PROBLEM = Iterator[str]  # what a door finds wrong with a payload

@@ -293,8 +293,7 @@ PROCESSES = {
     "envs/hosting/local/subprocess_call.py": SUPERVISED,
     "envs/hosting/handle/process_reaper.py": OUR_OWN,
     "envs/hosting/remote/ray_seats.py": OUR_OWN,
-    "envs/benchmarks/java_process.py": OUR_OWN,  # with a bound on its memory, and a deadline for each call
-    "envs/benchmarks/appworld/launcher.py": OUR_OWN,  # its worker's limits count it too
+    "envs/benchmarks/engine_process.py": OUR_OWN,  # its worker's limits count it too, and each call has a deadline
     "envs/benchmarks/appworld/launcher_main.py": OUR_OWN,
     "containers/engine/images.py": OUR_OWN,
     "containers/inside/commands.py": SANDBOXED,

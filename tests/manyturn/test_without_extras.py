@@ -20,7 +20,7 @@ DOORS = (ROOT / "tests" / "trainers" / "doors.py").read_text(encoding="utf-8")
 ABSENT = (
     "torch transformers huggingface_hub tokenizers peft safetensors matplotlib jinja2 gguf playwright "
     "starlette uvicorn wsproto websockets wandb trackio tensorboard miniwob docker mcp jsonschema referencing mpmath "
-    "spacy reasoning_gym textarena ray verifiers scienceworld py4j textworld"
+    "spacy reasoning_gym textarena ray verifiers scienceworld py4j textworld textworld_express"
 )
 ENV = "--env doors.py:Doors --limit 3"
 # Command, exit code, and what it says; each in the folder that those before it have left.
@@ -43,6 +43,7 @@ COMMANDS = [
     ("evaluate random --env openenv:localhost:1", 2, "pip install 'manyturn[openenv]'"),
     ("evaluate random --env verifiers:guess", 2, "pip install 'manyturn[verifiers]'"),
     ("evaluate random --env textarena:PegJump-v0", 2, "pip install 'manyturn[textarena]'"),
+    ("evaluate random --env manyturn/TextWorldExpress-v0", 2, "pip install 'manyturn[textworld-express]'"),
     ("evaluate random --env reasoning-gym:ab", 2, "pip install 'manyturn[reasoning-gym]'"),
     ("report expert", 0, "expert/report.html"),
     ("report expert random --out both.html", 0, "both.html"),

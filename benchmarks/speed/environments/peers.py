@@ -121,11 +121,20 @@ def _textworld() -> Iterator[tuple[str, Play]]:
     with tempfile.TemporaryDirectory() as folder:
         options.path = str(Path(folder) / "game.z8")
         file, _ = textworld.make(options)
-        yield from _interpreted("textworld w2-o3-q4", textworld.start(file, _wanted()))
+        yield from _interpreted("textworld w2-o3-q4", textworld.start(file, _asked_infos()))
 
 
 def _alfworld() -> Iterator[tuple[str, Play]]:
-    """The original engine on one of our own problems, with the package's own domain and grammar."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield from _interpreted("alfworld, our test/easy/0", alfworld_engine(Path(folder)))
+
+
+def alfworld_engine(folder: Path) -> Any:
+    """The original engine on one of our own problems, with the package's own domain and grammar.
+
+    Args:
+        folder: for the game's file, which the engine reads.
+    """
     import alfworld
     from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
     from textworld.envs.pddl import PddlEnv
@@ -140,15 +149,14 @@ def _alfworld() -> Iterator[tuple[str, Play]]:
         "grammar": (data / "alfred.twl2").read_text(),
         "pddl_problem": "\n".join(line for line in ours.export_pddl().splitlines() if not line.startswith(";")),
     }
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "game.tw-pddl"
-        file.write_text(json.dumps(game))
-        env = AlfredDemangler(PddlEnv(_wanted()))
-        env.load(str(file))
-        yield from _interpreted("alfworld, our test/easy/0", env)
+    file = folder / "game.tw-pddl"
+    file.write_text(json.dumps(game))
+    engine = AlfredDemangler(PddlEnv(_asked_infos()))
+    engine.load(str(file))
+    return engine
 
 
-def _wanted() -> Any:
+def _asked_infos() -> Any:
     import textworld
 
     return textworld.EnvInfos(admissible_commands=True, won=True)

@@ -4,9 +4,9 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from manyturn.envs.benchmarks.java_process import java_program
+from manyturn.envs.benchmarks.java_process import require_engine
 from manyturn.envs.benchmarks.scienceworld.simulator import AMBIGUOUS, Simulator
-from manyturn.envs.benchmarks.scienceworld.variations import KINDS, Variations
+from manyturn.envs.benchmarks.scienceworld.variations import KINDS, PACKAGE, VERSION, Variations
 from manyturn.envs.contract.env.text_env import TextEnv
 from manyturn.envs.contract.env.turn import Turn
 from manyturn.envs.contract.near_names import near_names
@@ -99,7 +99,7 @@ class ScienceWorld(TextEnv):
         super().__init__(split, max_turns)
         names = _names(tasks, limits)
         _check_simplification(simplification, names)
-        java_program()
+        require_engine(PACKAGE, VERSION)
         self._simulator = Simulator(seconds)
         self._limits = {name: KINDS[name].limit or self.max_turns for name in names} if limits == "eto" else {}
         self.max_turns = max(self._limits.values(), default=self.max_turns)

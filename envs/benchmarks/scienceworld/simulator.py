@@ -7,14 +7,12 @@ most of its time; here a list is made only when it is asked for.
 import contextlib
 import json
 import re
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from manyturn.envs.benchmarks.java_process import JavaLost, JavaObject
 from manyturn.envs.benchmarks.scienceworld.variations import PACKAGE, VERSION
 from manyturn.envs.contract.atomic_files import cache_of, replace_text
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.env_registry import NeedsSetup
 
 _ENTRY = "scienceworld.runtime.pythonapi.PythonInterface"
 _CHOICE = re.compile(r"^(\d+):\t", re.MULTILINE)
@@ -48,17 +46,6 @@ class Simulator:
     """
 
     def __init__(self, seconds: float):
-        try:
-            installed = version(PACKAGE)
-        except PackageNotFoundError:
-            raise NeedsSetup(
-                "the package scienceworld is not installed: pip install 'manyturn[scienceworld]'"
-            ) from None
-        if installed != VERSION:
-            raise NeedsSetup(
-                f"scienceworld {installed} is installed, and the one that was tested is {VERSION}: "
-                "pip install 'manyturn[scienceworld]'"
-            )
         self._seconds = seconds
         self._java: JavaObject | None = None
 

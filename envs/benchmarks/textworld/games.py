@@ -1,6 +1,5 @@
 """TextWorld's games: made by ``tw-make`` of the installed package without a network, and kept on disk."""
 
-import importlib.metadata
 import os
 import shutil
 import subprocess
@@ -9,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from manyturn.envs.benchmarks.engine_process import tested_package
 from manyturn.envs.contract.atomic_files import cache_of
 from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.registration.env_registry import NeedsSetup
@@ -23,15 +23,7 @@ class GameError(RuntimeError):
 
 def maker() -> str:
     """Path of the program ``tw-make``. Raises NeedsSetup."""
-    try:
-        package = importlib.metadata.distribution("textworld")
-    except importlib.metadata.PackageNotFoundError:
-        raise NeedsSetup("the package textworld is not installed: pip install 'manyturn[textworld]'") from None
-    if package.version != VERSION:
-        raise NeedsSetup(
-            f"textworld {package.version} is installed, and the one that was tested is {VERSION}: "
-            "pip install 'manyturn[textworld]'"
-        )
+    package = tested_package("textworld", VERSION)
     for file in package.files or ():
         if file.name == "tw-make" and (path := Path(str(file.locate()))).is_file():
             return str(path.resolve())

@@ -28,6 +28,7 @@ def register_all() -> None:
     register("manyturn/AppWorld-v0", "manyturn.envs.benchmarks.appworld.env:AppWorld")
     register("manyturn/ScienceWorld-v0", "manyturn.envs.benchmarks.scienceworld.env:ScienceWorld")
     register("manyturn/TextWorld-v0", "manyturn.envs.benchmarks.textworld.env:TextWorld")
+    register("manyturn/TextWorldExpress-v0", "manyturn.envs.benchmarks.textworld_express.env:TextWorldExpress")
     register("manyturn/Sotopia-v0", "manyturn.envs.benchmarks.sotopia.env:Sotopia")
     register("manyturn/UserRL-Function-v0", "manyturn.envs.benchmarks.userrl.function_gym:Function")
     register("manyturn/UserRL-Intention-v0", "manyturn.envs.benchmarks.userrl.intention_gym:Intention")

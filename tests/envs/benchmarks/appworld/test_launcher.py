@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from manyturn.envs.benchmarks import engine_process
 from manyturn.envs.benchmarks.appworld import launcher as module
 from manyturn.envs.benchmarks.appworld.launcher import Launcher, shared
 from manyturn.envs.benchmarks.appworld.server_client import AgentBroke, AppWorldError, Grade
@@ -35,9 +36,7 @@ def world(python: str, root: Path, temporary: Path) -> Iterator[ForkedWorld]:
     forked = ForkedWorld(python, root / "data", seconds=1, confined=True)
     yield forked
     forked.close()
-    for launcher in module._launchers.values():
-        launcher.close()
-    module._launchers.clear()
+    engine_process.close_all()
     assert list(temporary.iterdir()) == []
 
 
@@ -46,6 +45,13 @@ def below(pid: int) -> set[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children")
     numbers = {int(child) for child in children.read_text().split()} if children.exists() else set()
     return numbers.union(*(below(child) for child in numbers))
+
+
+def wait_for_the_end_of(launcher: Launcher) -> None:
+    until = time.monotonic() + 10
+    while launcher.alive and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not launcher.alive
 
 
 def test_an_episode_from_its_brief_to_its_grade(world):
@@ -69,7 +75,7 @@ def test_worlds_do_not_mix(world, python, root):
     other.begin("one_1")
     world.execute("label blue")
     assert (world.grade(), other.grade()) == (Grade(2, 2, 0), Grade(2, 1, 0))
-    assert len(module._launchers) == 1  # imports are paid once
+    assert len(engine_process._running) == 1  # imports are paid once
     other.close()
 
 
@@ -161,17 +167,17 @@ def test_grading_that_does_not_end_is_ended(world, monkeypatch):
     with pytest.raises(AppWorldError, match="too long"):
         world.grade()
     launcher = shared(*world._place)
-    assert len(below(launcher._process.pid)) == 1  # the forking process, no episode's and no grading's
+    assert len(below(launcher.pid)) == 1  # the forking process, no episode's and no grading's
     assert world.begin("one_1")
 
 
 def test_a_launcher_that_was_killed_is_started_anew(world):
     world.begin("one_1")
     launcher = shared(*world._place)
-    processes = below(launcher._process.pid)
+    processes = below(launcher.pid)
     (forking,) = (pid for pid in processes if below(pid))
     os.kill(forking, signal.SIGKILL)
-    launcher._process.wait(10)
+    wait_for_the_end_of(launcher)
     assert not any(Path(f"/proc/{pid}").exists() for pid in processes)
     with pytest.raises(AppWorldError) as caught:
         world.execute("print on")
@@ -183,7 +189,7 @@ def test_a_launcher_that_was_killed_is_started_anew(world):
 def test_an_answer_that_does_not_come_ends_everything(world):
     world.begin("one_1")
     launcher = shared(*world._place)
-    (forking,) = (pid for pid in below(launcher._process.pid) if below(pid))
+    (forking,) = (pid for pid in below(launcher.pid) if below(pid))
     os.kill(forking, signal.SIGSTOP)
     with pytest.raises(AppWorldError, match=r"no answer within 0\.1 s"):
         launcher.ask(0.1, op="play", task="one_1")
@@ -196,23 +202,23 @@ def test_a_wait_that_is_interrupted_leaves_no_answer_for_the_next(world):
 
     world.begin("one_1")
     launcher = shared(*world._place)
-    (forking,) = (pid for pid in below(launcher._process.pid) if below(pid))
+    (forking,) = (pid for pid in below(launcher.pid) if below(pid))
     os.kill(forking, signal.SIGSTOP)
     before = signal.signal(signal.SIGALRM, interrupted)
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     with pytest.raises(InterruptedError):
         launcher.ask(20, op="play", task="one_2")
     signal.signal(signal.SIGALRM, before)
-    launcher._process.wait(10)
+    wait_for_the_end_of(launcher)
     assert world.begin("one_1").instruction == "Make the label blue."
 
 
 def test_nothing_outlives_a_keeper_that_was_killed(world):
     world.begin("one_1")
     launcher = shared(*world._place)
-    processes = below(launcher._process.pid)
+    processes = below(launcher.pid)
     assert len(processes) == 2
-    os.kill(launcher._process.pid, signal.SIGKILL)
+    os.kill(launcher.pid, signal.SIGKILL)
     until = time.monotonic() + 10
     while any(Path(f"/proc/{pid}").exists() for pid in processes) and time.monotonic() < until:
         time.sleep(0.02)

@@ -177,7 +177,10 @@ def test_a_java_process_that_is_killed_in_a_run_loses_and_changes_no_episode(tmp
         assert killed_summary.get(name) == summary.get(name)
 
 
-def test_a_java_process_that_hangs_is_killed_and_its_episode_is_an_error() -> None:
+def test_a_java_process_that_hangs_is_killed_and_its_episode_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     env = ScienceWorld(**SHORT, seconds=30)
     env.reset(seed=0)
     env.step("look around")
@@ -190,6 +193,7 @@ def test_a_java_process_that_hangs_is_killed_and_its_episode_is_an_error() -> No
     assert not Path(f"/proc/{java}").exists()
     text, _ = env.reset(seed=0)
     assert text.startswith("Your task is to") and java_of(env).process.pid != keeper
+    assert not list(tmp_path.iterdir())  # the simulator keeps a table of types in the folder where it runs
     env.close()
 
 

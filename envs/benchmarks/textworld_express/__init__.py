@@ -1,0 +1,1 @@
+"""TextWorld-Express: eight small text games in the authors' own engine, which runs in Java."""
