@@ -160,12 +160,12 @@ def section(result: Mapping[str, Any]) -> str:
 
 
 def page(text: str, result: Mapping[str, Any] | None) -> str:
-    """The page with the section that belongs to the result; with an empty one where there is none."""
+    """The page with the section that belongs to the result, or that there is none."""
     before, begins, rest = text.partition(BEGIN)
     _, ends, after = rest.partition(END)
     if not (begins and ends):
         raise SystemExit(f"the page has lost its marks {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n\n" + (f"{section(result)}\n\n" if result else "") + f"{END}{after}"
+    return f"{before}{BEGIN}\n\n{section(result) if result else 'No result is committed yet.'}\n\n{END}{after}"
 
 
 def java_version() -> dict[str, str]:
