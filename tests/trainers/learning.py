@@ -49,14 +49,21 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "forks": {"rollout": {"branching": {"initial": 3, "order": "random"}}},
     "gspo": {"objective": {"low": 0.2, "high": 0.2}},
+    "istar": {"implicit": {"beta": 0.05}},
+    # Episodes of several tasks share a bundle's blame, too coarsely for twelve tasks: success falls for twenty steps.
+    "riskpo": {"credit": {"advantage": {"bundle": 1}}},
 }
 # What both have, where a method's way to learn asks for it. Without rewards for turns, some methods are GRPO.
 PAID: dict[str, Any] = {"env": {"wrappers": [{"name": "progress_gain", "scale": 0.5}]}}
+ONE_UPDATE: dict[str, Any] = {"steps": 16, "learner": {"minibatch": 96}}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "reinforce": {"steps": 16, "learner": {"minibatch": 96}},
+    "reinforce": ONE_UPDATE,
     # Turns of a branch that another episode drew weigh nothing there, so that the advantages of a few episodes do not
     # sum to 0, and several updates of a few go to and fro.
-    "forks": {"steps": 16, "learner": {"minibatch": 96}},
+    "forks": ONE_UPDATE,
+    # Most of their advantages are below 0: several updates of a few push away whatever those few said.
+    "psr_nsr": ONE_UPDATE,
+    "riskpo": ONE_UPDATE,
     "mt_grpo": PAID,
     "igpo": PAID,
 }

@@ -40,13 +40,32 @@ WORLDS = {"c-grpo": "Rubric"}
 ELSEWHERE = {"stratified-search", "rlcr"}  # this world has no tools, and its replies state no confidence
 GAIN = 0.05  # success, which the lower end of the interval of a recipe's gain is above
 # One update a step is slower; the horizon has to grow, which it does behind the 20th step; and some learn sooner.
-STEPS = {"rloo": 16, "opo": 16, "scaling-inter": 21, "gigpo-spa-epo-gra": 8, "spa": 18, "igpo": 6}
+STEPS = {
+    "rloo": 16,
+    "opo": 16,
+    "w-reinforce": 16,
+    "riskpo": 16,
+    "scaling-inter": 21,
+    "gigpo-spa-epo-gra": 8,
+    "spa": 18,
+    "igpo": 6,
+}
+
+
+# Most of their advantages are below 0, so that several updates of a few episodes push away whatever these said. And a
+# bundle of five of the 16 tasks blames successes too often.
+ONE_UPDATE: dict[str, Any] = {"learner": {"minibatch": 128}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "w-reinforce": ONE_UPDATE,
+    "riskpo": {**ONE_UPDATE, "credit": {"advantage": {"bundle": 1}}},
+}
 
 
 def of_recipe(name: str, world: str = "Floors") -> RunConfig:
     """The method's run in this world, or in another one of its file."""
     env = {"id": f"{Path(__file__).with_name('floors.py')}:{world}"}
-    return configure(stacked([FLOORS, load_recipe(name)]), {"env": env, "steps": STEPS.get(name, FLOORS["steps"])})
+    changes = {"env": env, "steps": STEPS.get(name, FLOORS["steps"])}
+    return configure(stacked([FLOORS, load_recipe(name)]), OPTIONS.get(name, {}), changes)
 
 
 async def plant(config: RunConfig, source: Path, folder: Path) -> None:
@@ -97,18 +116,8 @@ def gain(run: Path) -> dict[str, float]:
     return json.loads((run / "summary.json").read_text())["difference"]
 
 
-# Seen to lose success in this world at GRPO's learning rate; nobody has looked into it yet.
-LOSING = {"riskpo", "w-reinforce"}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True)) if name in LOSING else name
-        for name in sorted({*methods()} - ELSEWHERE)
-    ],
-)
+@pytest.mark.parametrize("name", sorted({*methods()} - ELSEWHERE))
 def test_the_recipe_gains_on_the_policy_before_it_and_keeps_up_with_grpos(name, warmed, base, tmp_path):
     config = of_recipe(name, WORLDS.get(name, "Floors"))
     run = base if name == "grpo" else learnt(config, warmed, tmp_path / "run", ("env",) if name in WORLDS else ())

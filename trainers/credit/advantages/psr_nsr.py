@@ -13,6 +13,8 @@ Implementation:
 2. Nothing is compared, so that a group of one and equal groups teach too: of failures only, a step with nothing but
    failures still pushes away what was tried.
 3. Every token of a turn gets the turn's advantage. Truncated episodes count as they ended.
+4. Advantages do not sum to 0. At the high learning rate of a tiny model, several updates of a few episodes push away
+   whatever these said, and success falls. One update a step does not: set ``learner.minibatch`` to a step's episodes.
 
 Differences: their outcome is 1 or 0, and other values are neither success nor failure. Their discount of tokens is 1.
 

@@ -17,6 +17,9 @@ Implementation:
 3. Standard deviations (ddof 1) that are 0, or of a single score, count as 1.
 4. In the first step quantiles are those of its own scores; then they are tracked, and part of a checkpoint.
 5. A bundle with fewer tasks counts as if it had ``bundle``: its sum is scaled, so that quantiles fit all bundles.
+6. Several updates of a few episodes, at the high learning rate of a tiny model, push away whatever these said: set
+   ``learner.minibatch`` to a step's episodes. A step of few tasks learns more by ``bundle = 1``, since a success shares
+   the blame of its bundle.
 
 Differences: theirs bundles tasks in the order of the data, and divides by 1e-6 where a bundle's scores are all equal.
 Their first step has quantiles for each bundle. Left out: their other ways to share a bundle's advantage, and the risk
