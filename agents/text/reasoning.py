@@ -1,14 +1,16 @@
 """Reasoning in a reply's text, split off in this one place for every format.
 
-It is everything up to the last ``</think>``. Models without tags of their own, when asked to reason, also write those
-of ``LEADING``. A page or a program may hold these, so they count only where a reply begins with one.
+It is everything up to the last ``</think>``. Models without tags of their own, when asked to reason, also write
+``<thinking>``, ``<reasoning>`` or ``<THINK>``, at times with attributes. A page or a program may hold these, so they
+count only where a reply begins with one.
 """
 
+import re
 from typing import NamedTuple
 
 OPEN, CLOSE = "<think>", "</think>"
-LEADING = ("thinking", "reasoning")  # tags of reasoning only at a reply's beginning
-TAGS = ("think", *LEADING)
+TAGS = ("think", "thinking", "reasoning")
+LEADING = re.compile(rf"\s*<({'|'.join(TAGS)})(?:\s[^<>]*)?>", re.IGNORECASE)
 
 
 class Split(NamedTuple):
@@ -55,16 +57,25 @@ def without_reasoning(reply: str, *, opened: bool = False) -> str:
 
 
 def _leading(text: str) -> str | None:
-    """Tag of ``LEADING`` with which a text begins."""
-    return next((tag for tag in LEADING if text.lstrip().startswith(f"<{tag}>")), None)
+    """Name of the tag of reasoning with which a text begins; None for ``<think>`` itself, which counts anywhere."""
+    match = LEADING.match(text)
+    return match[1] if match and match[0].lstrip() != OPEN else None
 
 
 def _split_leading(text: str, tag: str) -> Split:
-    """Split at the last closing tag; without one all of it is reasoning, and what follows may hold more."""
-    before, closed, rest = text.rpartition(f"</{tag}>")
-    after = split_reasoning(rest) if closed else Split("", "")
-    reasoning = _plain((before if closed else text).replace(f"<{tag}>", "").replace(f"</{tag}>", ""))
-    return Split(f"{reasoning}\n{after.reasoning}".strip(), after.text)
+    """Split at the last closing tag.
+
+    What follows may hold more reasoning, and is reasoning from a tag on that opens again. Without a closing tag all of
+    the text is reasoning.
+    """
+    *parts, rest = re.split(rf"</{tag}\s*>", text, flags=re.IGNORECASE)
+    opening = re.compile(rf"<{tag}(?:\s[^<>]*)?>", re.IGNORECASE)
+    if not parts:
+        return Split(_plain(opening.sub("", rest)), "")
+    rest, *reopened = opening.split(rest)
+    after = split_reasoning(rest)
+    reasoning = (_plain(opening.sub("", part)) for part in ("".join(parts), after.reasoning, "".join(reopened)))
+    return Split("\n".join(filter(None, reasoning)), after.text)
 
 
 def _plain(reasoning: str) -> str:

@@ -302,20 +302,20 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
     from matplotlib import pyplot
 
     figure, panels = pyplot.subplots(
-        1, len(result["worlds"]), figsize=(3.6 * len(result["worlds"]), 3.4), layout="constrained", squeeze=False
+        1, len(result["worlds"]), figsize=(3.6 * len(result["worlds"]), 3.8), layout="constrained", squeeze=False
     )
     for panel, (world, rows) in zip(panels[0], result["worlds"].items(), strict=True):
         panel.axhline(0, color="silver", linewidth=1)
-        for row, one in rows.items():
-            if one["audit"] is None:
-                continue
+        scored = {row: one for row, one in rows.items() if one["audit"] is not None}
+        for marker, (row, one) in zip("osD^vP*X", scored.items(), strict=True):
             gain = one["area_gain"]
             error = [[gain["mean"] - gain["ci_low"]], [gain["ci_high"] - gain["mean"]]]
-            panel.errorbar(one["audit"], gain["mean"], yerr=error, fmt="o", color="#2563eb", elinewidth=1)
-            panel.annotate(row, (one["audit"], gain["mean"]), (5, 4), textcoords="offset points", fontsize=7)
+            panel.errorbar(one["audit"], gain["mean"], yerr=error, fmt=marker, elinewidth=1, label=row)
         panel.set_title(world)
         panel.set_xlabel("correlation in the audit")
-    panels[0][0].set_ylabel("success during training, over GRPO's")
+    panels[0][0].set_ylabel("sampled success in training, over GRPO's")
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
 

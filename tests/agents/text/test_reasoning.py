@@ -21,6 +21,9 @@ SHAPES = {
     "reasoning around think": "<reasoning>hm<think>hm</think>INSIDE</reasoning>OUTSIDE",
     "thinking after think": "<think>hm</think>\n<thinking>INSIDE</thinking>OUTSIDE",
     "unclosed thinking": "<thinking>INSIDE<think>hm</think>OUTSIDE",
+    "thinking that opens again": "<thinking>hm</thinking>OUTSIDE<thinking>INSIDE",
+    "capitals": "<THINK>INSIDE</THINK>OUTSIDE",
+    "attributes": '<Thinking effort="high">INSIDE</thinking >OUTSIDE',
 }
 CASES = list(itertools.product(FORMAT_NAMES, SHAPES, range(4)))
 
