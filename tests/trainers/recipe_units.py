@@ -43,6 +43,7 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "reinforce-pp-baseline": {"objective.kl": {"coef": 0.1}},  # theirs is too small for two steps to show it
     "difficulty-filter": SPREAD,
     "mopps": SPREAD,
+    "pcl": SPREAD,
     "istar": {"implicit": {"beta": 0.5, "lr": 0.05}},
     "c-grpo": {"credit.rewards=rubric": {"part": "step"}},
     "rlcr": {"model.path": STATING, **STATES, "columns=confidence": {"tag": "action"}},

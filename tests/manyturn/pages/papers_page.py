@@ -49,6 +49,7 @@ TITLES = {
     "2509.19199": "Agentic Reinforcement Learning with Implicit Step Rewards",
     "2509.22576": "EPO: Entropy-regularized Policy Optimization for LLM Agents Reinforcement Learning",
     "2510.00911": "RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",
+    "2510.01135": "Prompt Curriculum Learning for Efficient LLM Post-Training",
     "2510.06214": "Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM Search Agents",
     "2510.08141": "Arbitrary Entropy Policy Optimization",
     "2510.14545": "Agentic Entropy-Balanced Policy Optimization",

@@ -1,6 +1,6 @@
 """Draw of a step's tasks in a run of several environments: each has its share by weight, and a curriculum of its own.
 
-A curriculum that prefers some tasks to others (``band``, ``mopps``, ``spo_weights``) compares the tasks of one
+A curriculum that prefers some tasks to others (``band``, ``mopps``, ``pcl``, ``spo_weights``) compares the tasks of one
 environment and remembers them apart, so that an easy environment does not take the place of a hard one. One that
 chooses between kinds of tasks (``dump``, ``sec``) chooses between the environments, and weights do not count.
 """

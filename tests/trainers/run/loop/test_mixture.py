@@ -191,7 +191,7 @@ def taught(number, env, success=0.5, advantage=0.5):
     return TaskFeedback(number, env, success, success, advantage, True, 4)
 
 
-@pytest.mark.parametrize("name", ["uniform", "band", "mopps", "spo_weights"])
+@pytest.mark.parametrize("name", ["uniform", "band", "mopps", "pcl", "spo_weights"])
 def test_a_curriculum_of_tasks_has_the_share_of_each_environment_and_its_own_memory(name):
     weights, config = {"small": 3.0, "large": 1.0}, CURRICULA.parse(name)
     counts, memory, feedback = Counter[str](), {}, list[TaskFeedback]()
