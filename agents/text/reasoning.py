@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 OPEN, CLOSE = "<think>", "</think>"
 TAGS = ("think", "thinking", "reasoning")
-LEADING = re.compile(rf"\s*<({'|'.join(TAGS)})(?:\s[^<>]*)?>", re.IGNORECASE)
+ATTRIBUTES = r"(?:\s[^<>]*)?(?<!/)"  # ``<think />`` opens nothing
+LEADING = re.compile(rf"\s*<({'|'.join(TAGS)}){ATTRIBUTES}>", re.IGNORECASE)
 
 
 class Split(NamedTuple):
@@ -46,8 +47,8 @@ def split_reasoning(reply: str, *, opened: bool = False) -> Split:
     if tag := _leading(text):
         after = _split_leading(text, tag)
         return Split(f"{_plain(before)}\n{after.reasoning}".strip(), after.text)
-    text, reopened, rest = text.partition(OPEN)
-    return Split(_plain(f"{before}\n{rest}" if reopened else before), text)
+    text, *reopened = _opening("think").split(text)
+    return Split(_plain("\n".join([before, *reopened])), text)
 
 
 def without_reasoning(reply: str, *, opened: bool = False) -> str:
@@ -69,13 +70,17 @@ def _split_leading(text: str, tag: str) -> Split:
     the text is reasoning.
     """
     *parts, rest = re.split(rf"</{tag}\s*>", text, flags=re.IGNORECASE)
-    opening = re.compile(rf"<{tag}(?:\s[^<>]*)?>", re.IGNORECASE)
+    opening = _opening(tag)
     if not parts:
         return Split(_plain(opening.sub("", rest)), "")
     rest, *reopened = opening.split(rest)
     after = split_reasoning(rest)
     reasoning = (_plain(opening.sub("", part)) for part in ("".join(parts), after.reasoning, "".join(reopened)))
     return Split("\n".join(filter(None, reasoning)), after.text)
+
+
+def _opening(tag: str) -> re.Pattern[str]:
+    return re.compile(rf"<{tag}{ATTRIBUTES}>", re.IGNORECASE)
 
 
 def _plain(reasoning: str) -> str:

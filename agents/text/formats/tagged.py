@@ -22,7 +22,7 @@ class TaggedConfig(Named):
     @field_validator("tag")
     @classmethod
     def _acts(cls, tag: str) -> str:
-        if tag in TAGS:
+        if tag.lower() in TAGS:
             raise ValueError(f"<{tag}> marks reasoning, which never acts: choose another tag, such as action")
         return tag
 

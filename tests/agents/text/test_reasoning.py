@@ -22,6 +22,7 @@ SHAPES = {
     "thinking after think": "<think>hm</think>\n<thinking>INSIDE</thinking>OUTSIDE",
     "unclosed thinking": "<thinking>INSIDE<think>hm</think>OUTSIDE",
     "thinking that opens again": "<thinking>hm</thinking>OUTSIDE<thinking>INSIDE",
+    "think that opens again in capitals": "<think>hm</think>OUTSIDE<THINK>INSIDE</THINK>",
     "capitals": "<THINK>INSIDE</THINK>OUTSIDE",
     "attributes": '<Thinking effort="high">INSIDE</thinking >OUTSIDE',
 }
@@ -41,7 +42,7 @@ def test_only_what_follows_the_reasoning_is_an_action(name, kind, actions):
     assert (inside in reading.reasoning) == (kind != "absent")
 
 
-@pytest.mark.parametrize("tag", ["think", "thinking", "reasoning"])
+@pytest.mark.parametrize("tag", ["think", "thinking", "Reasoning"])
 def test_no_tag_is_both_reasoning_and_action(tag):
     with pytest.raises(ValueError, match=r"\ntag\n.*choose another tag"):
         FORMATS.parse({"name": "tagged", "tag": tag})
