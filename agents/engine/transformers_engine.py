@@ -109,7 +109,7 @@ class TransformersEngine(BaseEngine):
     @property
     def cached(self) -> Set[EpisodeKey]:
         """Episodes of which keys and values are kept."""
-        return self._caches.kept.keys()  # type: ignore[return-value]
+        return self._caches.entries.keys()  # type: ignore[return-value]
 
     def open(self, key: EpisodeKey) -> None:
         if key in self._open:

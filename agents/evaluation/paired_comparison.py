@@ -207,7 +207,7 @@ def _adjust(tests: Sequence[dict[str, Any]]) -> None:
     """Holm's adjustment of the p-values of one metric in several comparisons."""
     adjusted = holm([_nan(test["p"]) for test in tests])
     for test, p in zip(tests, adjusted, strict=True):
-        test["p_holm"] = _known(p)
+        test["p_holm"] = _number_or_none(p)
 
 
 def _policy(evaluation: Evaluated, tasks: Mapping[str, str], parts: Sequence[str]) -> dict[str, Any]:
@@ -263,11 +263,11 @@ def _paired(a: Values, b: Values, *, proportion: bool) -> dict[str, Any]:
     differences = [_mean(b[task]) - _mean(a[task]) for task in a]
     wins, losses = sum(d > 1e-9 for d in differences), sum(d < -1e-9 for d in differences)
     return {
-        "difference": _known(difference.mean),
-        "ci_low": _known(difference.low),
-        "ci_high": _known(difference.high),
-        "p": _known(sign_flip_p(a, b)),
-        "detectable": _known(detectable_difference(a, b)),
+        "difference": _number_or_none(difference.mean),
+        "ci_low": _number_or_none(difference.low),
+        "ci_high": _number_or_none(difference.high),
+        "p": _number_or_none(sign_flip_p(a, b)),
+        "detectable": _number_or_none(detectable_difference(a, b)),
         "n_tasks": difference.n_tasks,
         "wins": wins,
         "losses": losses,
@@ -318,7 +318,11 @@ def _possible(summary: Mapping[str, Any]) -> str:
 
 
 def _interval(interval: Interval) -> dict[str, Any]:
-    ends = {"mean": _known(interval.mean), "ci_low": _known(interval.low), "ci_high": _known(interval.high)}
+    ends = {
+        "mean": _number_or_none(interval.mean),
+        "ci_low": _number_or_none(interval.low),
+        "ci_high": _number_or_none(interval.high),
+    }
     return {**ends, "n_tasks": interval.n_tasks, "n_episodes": interval.n_episodes}
 
 
@@ -326,7 +330,7 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def _known(value: float) -> float | None:
+def _number_or_none(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 

@@ -60,12 +60,12 @@ class _ScriptedPlayer:
             return await self._mistake(step, seat, rng)
         if self._noise == 1 or rng.random() < self._noise:
             if step.admissible:
-                return _said(step.admissible[int(rng.integers(len(step.admissible)))])
+                return _act_of(step.admissible[int(rng.integers(len(step.admissible)))])
             if self._noise == 1:
                 # No actions are listed: noise is the only random policy that is left.
                 letters = rng.integers(ord("a"), ord("z") + 1, 8)
-                return _said("".join(map(chr, letters)))
-        return _said(await seat.expert())
+                return _act_of("".join(map(chr, letters)))
+        return _act_of(await seat.expert())
 
     async def _mistake(self, step: Answer, seat: Seat, rng: np.random.Generator) -> Act:
         if step.admissible:
@@ -79,7 +79,7 @@ class _ScriptedPlayer:
         """Nothing is kept."""
 
 
-def _said(action: str) -> Act:
+def _act_of(action: str) -> Act:
     return Act(action, action)
 
 

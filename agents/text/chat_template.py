@@ -90,7 +90,7 @@ class ChatTemplate:
         self._end = tokenizer.eos_token_id
         self.tokenizer = tokenizer
         self._pieces: dict[int, str] = {}
-        self._known: dict[str, tuple[int, ...]] = {}
+        self._ids_by_text: dict[str, tuple[int, ...]] = {}
         self._left_out, self._strips = left_out, strips
 
     @cached_property
@@ -110,11 +110,11 @@ class ChatTemplate:
         if len(text) > _SHORT:
             return self.tokenizer.encode(text, add_special_tokens=False)
         # Episodes see the same short texts again and again.
-        ids = self._known.get(text)
+        ids = self._ids_by_text.get(text)
         if ids is None:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
-            ids = self._known[text] = tuple(self.tokenizer.encode(text, add_special_tokens=False))
+            if len(self._ids_by_text) >= _MOST_KEPT:
+                self._ids_by_text.clear()
+            ids = self._ids_by_text[text] = tuple(self.tokenizer.encode(text, add_special_tokens=False))
         return list(ids)
 
     def content(self, text: str) -> str:

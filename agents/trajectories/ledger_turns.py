@@ -31,7 +31,7 @@ def said_of(ledger: Ledger) -> list[Said]:
     for turn, span in enumerate(ledger.spans):
         branch = ledger.branches[span.branch]
         allowed = [list(branch.allowed[place]) for place in range(span.start, span.end) if place in branch.allowed]
-        entropies = [_known(entropy) for entropy in branch.entropies[span.start : span.end]]
+        entropies = [_number_or_none(entropy) for entropy in branch.entropies[span.start : span.end]]
         replies.append(
             Said(
                 ledger.prompt(turn),
@@ -65,7 +65,7 @@ def ledger_to_plain(ledger: Ledger) -> dict[str, Any]:
                 "ids": list(branch.ids),
                 "reply_mask": list(branch.reply_mask),
                 "logprobs": list(branch.logprobs),
-                "entropies": [_known(entropy) for entropy in branch.entropies],
+                "entropies": [_number_or_none(entropy) for entropy in branch.entropies],
                 "role": branch.role,
                 "allowed": [[place, list(choices)] for place, choices in branch.allowed.items()],
             }
@@ -102,5 +102,5 @@ def prompt_from_plain(plain: Mapping[str, Any] | None) -> LastPrompt | None:
     return None if plain is None else LastPrompt(list(plain["ids"]), plain["role"])
 
 
-def _known(entropy: float) -> float | None:
+def _number_or_none(entropy: float) -> float | None:
     return None if math.isnan(entropy) else entropy

@@ -39,15 +39,15 @@ class TakingTurns:
 
     Args:
         policy: the policy that plays.
-        wanted: episodes that shall be open at once.
+        size: episodes that shall be open at once.
 
     Attributes:
         most: episodes that were open at once, each reset and not ended.
-        idle_mb: memory of the process at the moment when as many as wanted were, before any took a turn.
+        idle_mb: memory of the process at the moment when that many were, before any took a turn.
     """
 
     def __init__(self, policy: Policy, size: int):
-        self.name, self.policy, self.wanted = policy.name, policy, size
+        self.name, self.policy, self.size = policy.name, policy, size
         self.open = self.most = 0
         self.idle_mb = 0.0
 
@@ -57,7 +57,7 @@ class TakingTurns:
     def began(self) -> None:
         self.open += 1
         self.most = max(self.most, self.open)
-        if self.open == self.wanted and not self.idle_mb:
+        if self.open == self.size and not self.idle_mb:
             self.idle_mb = vector_envs.memory_mb()
 
 

@@ -197,7 +197,7 @@ def main() -> None:
     about["versions"] |= java_version()
     refuse(options.out, about["commit"])
     journal = Journal[dict[str, Any]](options.journal, about["commit"])
-    measured = journal.known.setdefault(" ".join(map(str, sizes)), {})
+    measured = journal.figures.setdefault(" ".join(map(str, sizes)), {})
     names = [name for name in ROWS if options.only in name]
     for name in names:
         if name not in measured:

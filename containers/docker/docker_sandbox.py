@@ -187,7 +187,7 @@ class DockerSandbox:
     def _lost(self, stream: Stream, began: float, reason: str) -> SandboxLost:
         took = time.monotonic() - began
         stream.close()
-        end, message = ending(self.name), stream.told.decode("utf-8", "replace").strip()
+        end, message = ending(self.name), stream.stderr_tail.decode("utf-8", "replace").strip()
         self.stop()
         overrun = _overrun(end, took)
         how = overrun or ("" if end.status is None else f"exit status {end.status}")

@@ -11,7 +11,7 @@ from typing import Any
 _MULTIPLEXED = struct.Struct(">BxxxI")
 _STDOUT = 1
 _CHUNK = 1 << 18
-_TOLD = 4096
+_STDERR_TAIL = 4096
 
 
 class StreamEnded(ConnectionError):
@@ -22,12 +22,12 @@ class Stream:
     """An attached container without a terminal: bytes in, and two streams out in one.
 
     Attributes:
-        told: the last of what came on its standard error.
+        stderr_tail: the last of what came on its standard error.
     """
 
     def __init__(self, attached: Any) -> None:
         """Take over what APIClient.attach_socket returned: a socket, or a file around one."""
-        self.told = b""
+        self.stderr_tail = b""
         self._attached = attached
         self._socket = getattr(attached, "_sock", attached)
         self._raw, self._out = bytearray(), bytearray()
@@ -53,7 +53,7 @@ class Stream:
             if kind == _STDOUT:
                 self._out += data
             else:
-                self.told = (self.told + data)[-_TOLD:]
+                self.stderr_tail = (self.stderr_tail + data)[-_STDERR_TAIL:]
         data = bytes(memoryview(self._out)[:count])
         del self._out[:count]
         return data

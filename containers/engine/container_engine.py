@@ -70,7 +70,7 @@ def engine_errors(doing: str) -> Iterator[None]:
         raise EngineUnavailable(f"the engine cannot {doing}: {error.explanation or error}") from error
     except (DockerException, RequestException, OSError) as error:
         where = os.environ.get("DOCKER_HOST") or "its default socket"
-        raise EngineUnavailable(f"no container engine answers at {where} ({_told(error)}): {_REMEDIES}") from error
+        raise EngineUnavailable(f"no container engine answers at {where} ({_reason(error)}): {_REMEDIES}") from error
 
 
 def remove(name: str) -> None:
@@ -136,7 +136,7 @@ def _connect() -> Any:
         return APIClient(version="auto", timeout=_SECONDS, **kwargs_from_env())
 
 
-def _told(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """The innermost reason of a chain of errors, in one line."""
     inner = error
     while (cause := inner.__cause__ or inner.__context__) is not None:

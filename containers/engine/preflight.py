@@ -75,16 +75,16 @@ def facts(info: Mapping[str, Any]) -> Facts:
     )
 
 
-_known: dict[tuple[int, str | None], Facts] = {}
+_facts_by_engine: dict[tuple[int, str | None], Facts] = {}
 
 
 def examined() -> Facts:
     """The facts of the engine at DOCKER_HOST, asked for once. Raises EngineUnavailable."""
     key = os.getpid(), os.environ.get("DOCKER_HOST")
-    if key not in _known:
+    if key not in _facts_by_engine:
         with engine_errors("be examined"):
-            _known[key] = facts(client().info())
-    return _known[key]
+            _facts_by_engine[key] = facts(client().info())
+    return _facts_by_engine[key]
 
 
 def demand(facts: Facts, engine: ContainerEngine) -> None:

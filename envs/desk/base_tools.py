@@ -41,7 +41,7 @@ class DeskTools(abc.ABC):
         Args:
             email: the address, such as mia.olsen3@mail.com.
         """
-        return self._known(self.store.tables.by_email.get(email.lower()))
+        return self._user_id(self.store.tables.by_email.get(email.lower()))
 
     def find_user_by_name(self, name: str, zip_code: str) -> str:
         """Find a customer by name and zip code. Returns the user id.
@@ -50,7 +50,7 @@ class DeskTools(abc.ABC):
             name: first and last name.
             zip_code: five digits.
         """
-        return self._known(self.store.tables.by_name.get((name, zip_code)))
+        return self._user_id(self.store.tables.by_name.get((name, zip_code)))
 
     def get_user(self, user_id: str) -> Record:
         """Show a customer's record.
@@ -83,7 +83,7 @@ class DeskTools(abc.ABC):
         return {name: record[name] for name in self._shown.get(table, record)}
 
     @staticmethod
-    def _known(key: str | None) -> str:
+    def _user_id(key: str | None) -> str:
         if key is None:
             raise ToolError("there is no such customer")
         return key

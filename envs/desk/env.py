@@ -132,7 +132,7 @@ class Desk(UserEnv):
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._solution = solution_of(task)
         self._desk_tools.store = Store(self._desk_tools.store.tables)
-        self._said = ""
+        self._agent_text = ""
         self._learnt: dict[str, None] = {}
         self._fulfilled: list[str] = []
         self._reported: list[str] = []
@@ -162,7 +162,7 @@ class Desk(UserEnv):
         if self._written or not action.strip():
             return self.invalid(WAIT if self._written else "Customer: (waits for an answer)")
         self._say(action)
-        self._reported = done(self._solution, self._fulfilled, self._said)
+        self._reported = done(self._solution, self._fulfilled, self._agent_text)
         heard = self.user.hear(action, {"done": self._reported})
         self._heard += f"\n{heard.utterance}"
         self._commands.hear(heard.utterance)
@@ -171,10 +171,10 @@ class Desk(UserEnv):
 
     def _say(self, text: str) -> None:
         """Keep a line of what the agent says, whatever line breaks it holds."""
-        self._said += f"{' '.join(text.split())}\n"
+        self._agent_text += f"{' '.join(text.split())}\n"
 
     def _end(self, text: str, parts: Mapping[str, float]) -> Turn:
-        right = self._desk_tools.store.delta() == self._solution.delta and self._solution.answered_by(self._said)
+        right = self._desk_tools.store.delta() == self._solution.delta and self._solution.answered_by(self._agent_text)
         return Turn(text, {OUTCOME: float(right), **parts}, terminated=True, success=right)
 
     def _parts(self, calls: Sequence[Call]) -> dict[str, float]:
@@ -213,7 +213,7 @@ class Desk(UserEnv):
     def anchor(self) -> Hashable:
         """Progress of the solution: changes, facts learnt and said, the user's knowledge, the answer due."""
         changed = digest(self._desk_tools.store.save()) if self._desk_tools.store.written else ""
-        talk = "" if self._written else digest(self.user.save(), sorted(self._solution.named(self._said)))
+        talk = "" if self._written else digest(self.user.save(), sorted(self._solution.named(self._agent_text)))
         return (self.task.id, changed, talk, frozenset(self._learnt), self.observation)
 
     def progress(self) -> float:
@@ -221,10 +221,10 @@ class Desk(UserEnv):
         solution, delta = self._solution, self._desk_tools.store.delta()
         if any(solution.delta.get(place) is None for place in delta):
             return 0.0
-        settled = len(done(solution, self._fulfilled, self._said))
+        settled = len(done(solution, self._fulfilled, self._agent_text))
         if solution.figure is None:
             return settled / len(solution.errands)
-        return (settled + solution.tells_figure(self._said)) / (len(solution.errands) + 1)
+        return (settled + solution.tells_figure(self._agent_text)) / (len(solution.errands) + 1)
 
     def expert(self) -> str:
         """Looks up what is needed, asks a customer for what nobody else knows, and does what the policy allows."""
@@ -237,7 +237,7 @@ class Desk(UserEnv):
         yield from self._questions(identity(solution))
         for errand in solution.errands:
             name = errand.kind.name
-            if name not in done(solution, self._fulfilled, self._said):
+            if name not in done(solution, self._fulfilled, self._agent_text):
                 yield from self._questions(facts_of(solution, errand))
                 yield from self._unread(errand.reads)
                 if not errand.rule:
@@ -247,7 +247,7 @@ class Desk(UserEnv):
             elif not self._written and name not in self._reported:
                 yield "That is done. Is there anything else?"
         yield from self._unread(solution.figure_reads)
-        if solution.figure and not self._written and not solution.tells_figure(self._said):
+        if solution.figure and not self._written and not solution.tells_figure(self._agent_text):
             yield f"The {solution.figure[0]} is {solution.figure[1]}."
         yield CallRequest("close", {"answer": solution.answer if self._written else "done"})
 
@@ -260,12 +260,12 @@ class Desk(UserEnv):
         return (read for read in reads if call_text(read.name, **read.arguments) not in self._learnt)
 
     def state(self) -> Any:
-        own = [self._said, list(self._learnt), self._fulfilled, self._heard, self._reported]
+        own = [self._agent_text, list(self._learnt), self._fulfilled, self._heard, self._reported]
         return [self._desk_tools.store.save(), own, self._commands.save()]
 
     def set_state(self, state: Any) -> None:
         records, own, commands = state
-        self._said, learnt, self._fulfilled, self._heard, self._reported = own
+        self._agent_text, learnt, self._fulfilled, self._heard, self._reported = own
         self._learnt = dict.fromkeys(learnt)
         self._desk_tools.store.load(records)
         self._commands.load(commands)

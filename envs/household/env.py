@@ -127,7 +127,7 @@ class Household(TextEnv):
     def find(self, task_id: str) -> Task:
         if self._folder:
             return super().find(task_id)
-        task = _found(task_id)
+        task = _cached_task(task_id)
         return task if task is not None else super().find(task_id)
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
@@ -177,7 +177,7 @@ def instructions(grammar: Grammar) -> str:
 
 
 Household.instructions = instructions(GRAMMARS["move"])
-_found = lru_cache(maxsize=256)(find_task)
+_cached_task = lru_cache(maxsize=256)(find_task)
 
 
 @lru_cache(maxsize=64)

@@ -88,7 +88,7 @@ class World:
         self.sliced, self.toggled = states.get("sliced", 0), states.get("toggled", 0)
         self.visited = self.seen = 0
         self.won = self._reached()
-        self._known: list[dict[int, tuple[dict[str, Operation], list[str]]]] = [{} for _ in problem.at]
+        self._commands: list[dict[int, tuple[dict[str, Operation], list[str]]]] = [{} for _ in problem.at]
 
     # ---- what the environment asks --------------------------------------------------------------------------
 
@@ -153,13 +153,13 @@ class World:
             for i, mask in changes:
                 masks[i] = mask
         self.won = self._reached()
-        self._known = [{} for _ in self.at]
+        self._commands = [{} for _ in self.at]
 
     # ---- commands that exist here ---------------------------------------------------------------------------
 
     def _local(self) -> tuple[dict[str, Operation], list[str]]:
         """Commands that depend on the place: name -> operation, and the sorted list of all commands."""
-        cached = self._known[self.place]
+        cached = self._commands[self.place]
         entry = cached.get(self.held)
         if entry is None:
             operations: dict[str, Operation] = {}
@@ -224,12 +224,12 @@ class World:
 
     def _open(self, r: int, _: int) -> str:
         self.opened |= 1 << r
-        self._known[self.place] = {}
+        self._commands[self.place] = {}
         return f"You open the {self.problem.receptacles[r]}. {self._show(r)}"
 
     def _close(self, r: int, _: int) -> str:
         self.opened &= ~(1 << r)
-        self._known[self.place] = {}
+        self._commands[self.place] = {}
         return f"You close the {self.problem.receptacles[r]}."
 
     def _take(self, o: int, r: int) -> str:
@@ -298,7 +298,7 @@ class World:
         return self.tables.grammar.help or NOTHING
 
     def _changed(self, text: str) -> str:
-        self._known[self.place] = {}
+        self._commands[self.place] = {}
         self.won = self._reached()
         return text
 

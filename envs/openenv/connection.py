@@ -53,7 +53,7 @@ class Connection:
             fix = f": set {TOKEN} to the server's token" if status in (401, 403) else ""
             raise OutsideLost(f"{address.socket} refused the session with status {status}{fix}") from None
         except (OSError, WebSocketException, EOFError) as error:
-            raise OutsideLost(f"{address.socket} cannot be reached: {_said(error)}") from None
+            raise OutsideLost(f"{address.socket} cannot be reached: {_reason(error)}") from None
 
     def ask(self, kind: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """The data of the observation that answers a message.
@@ -79,7 +79,7 @@ class Connection:
             raise OutsideLost(late) from None
         except (ConnectionClosed, OSError) as error:
             self.close()
-            raise OutsideLost(f"the session broke off in {kind}: {_said(error)}") from None
+            raise OutsideLost(f"the session broke off in {kind}: {_reason(error)}") from None
         except Exception:
             self.close()
             raise
@@ -106,5 +106,5 @@ def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return short(str(error) or type(error).__name__)

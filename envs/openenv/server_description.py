@@ -39,7 +39,7 @@ class About:
 
     def __init__(self, address: Address, seconds: float):
         self._address, self._seconds = address, seconds
-        schema, words = self._asked("GET", "/schema"), self._asked("GET", "/metadata")
+        schema, words = self._response("GET", "/schema"), self._response("GET", "/metadata")
         if not isinstance(schema, Mapping) or not all(
             _is_object(schema.get(side)) for side in ("action", "observation")
         ):
@@ -52,13 +52,13 @@ class About:
         description, version = words.get("description"), words.get("version")
         self.version = version[:_LONGEST_VERSION] if isinstance(version, str) else None
         self.description = description.strip() if isinstance(description, str) else ""
-        named = self._asked("GET", "/list_environments")
+        named = self._response("GET", "/list_environments")
         self._name = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else None
         self.splits = self._splits()
         self._tasks: OrderedDict[tuple[str, int], list[Any]] = OrderedDict()
 
     def _splits(self) -> tuple[str, ...]:
-        listed = self._asked("GET", f"/{self._name}/splits") if self._name else None
+        listed = self._response("GET", f"/{self._name}/splits") if self._name else None
         if listed is None:
             return ()
         if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
@@ -72,7 +72,7 @@ class About:
         """The tasks of a split, asked for as they are needed; seeds, where the server lists none."""
         if not self.splits:
             return GeneratedTasks(lambda i: Task(f"{split}/{i}", split, {"seed": i}), _SEEDS, f"{split}/")
-        answer = self._asked("POST", f"/{self._name}/num_tasks", {"split": split})
+        answer = self._response("POST", f"/{self._name}/num_tasks", {"split": split})
         count = answer.get("num_tasks") if isinstance(answer, Mapping) else None
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise BadAnswer(f"the server counts the tasks of {split} as {short(answer)}")
@@ -82,7 +82,7 @@ class About:
         first = index - index % _AT_ONCE
         if (page := self._tasks.get((split, first))) is None:
             request = {"split": split, "start": first, "stop": min(first + _AT_ONCE, count)}
-            answer = self._asked("POST", f"/{self._name}/task_range", request)
+            answer = self._response("POST", f"/{self._name}/task_range", request)
             page = answer.get("tasks") if isinstance(answer, Mapping) else None
             if not isinstance(page, list) or len(page) != request["stop"] - first:
                 raise BadAnswer(
@@ -94,7 +94,7 @@ class About:
         spec = page[index - first]
         return Task(f"{split}/{index}", split, spec if isinstance(spec, dict) and spec else {"task": spec})
 
-    def _asked(self, method: str, path: str, body: Any = None) -> Any:
+    def _response(self, method: str, path: str, body: Any = None) -> Any:
         """Server's answer at a path; None where it has none."""
         raw, where, stop = bytearray(), f"{self._address.http}{path}", time.monotonic() + self._seconds
         headers = {"Accept-Encoding": "identity", **self._address.headers}

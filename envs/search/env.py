@@ -150,19 +150,19 @@ class Search(TextEnv):
 
     def _supported(self) -> int:
         """Number of the needed passages that have been shown."""
-        return len(set(self.task.params["supports"]) & self._research.found.keys())
+        return len(set(self.task.params["supports"]) & self._research.passage_ids.keys())
 
     def admissible(self) -> list[str]:
         """Searches for the names that were read last, and answers by them and by figures, with all that was found."""
         text = "\n".join(reversed(self._read))
         names = [name for name in dict.fromkeys(_NAME.findall(text)) if name.lower() not in STOP_WORDS][:_LISTED]
         figures = list(dict.fromkeys(_FIGURE.findall(text)))[:_LISTED]
-        sources = list(self._research.found)[-MOST_SOURCES:]
+        sources = list(self._research.passage_ids)[-MOST_SOURCES:]
         calls = [call_text("search", query=name) for name in names] if self._research.left else []
         return calls + [call_text("answer", text=text, sources=sources) for text in (*names, *figures)]
 
     def anchor(self) -> Hashable:
-        return (self.task.id, tuple(sorted(self._research.found)), self.observation)
+        return (self.task.id, tuple(sorted(self._research.passage_ids)), self.observation)
 
     def progress(self) -> float:
         return self._supported() / (len(self.task.params["supports"]) or 1)
@@ -180,9 +180,9 @@ class Search(TextEnv):
         supports, research = self.task.params["supports"], self._research
         if research.left:
             for query, support in zip(self.task.params["queries"], supports or [None], strict=True):
-                if support not in research.found and query not in research.queries:
+                if support not in research.passage_ids and query not in research.queries:
                     return call_text("search", query=query)
-        sources = [support for support in supports if support in research.found]
+        sources = [support for support in supports if support in research.passage_ids]
         return call_text("answer", text=self.task.params["answers"][0], sources=sources)
 
     def answer(self) -> str:
@@ -192,10 +192,10 @@ class Search(TextEnv):
 
     def save(self) -> bytes:
         research = self._research
-        return json.dumps([research.queries, list(research.found), research.given, self._read]).encode()
+        return json.dumps([research.queries, list(research.passage_ids), research.given, self._read]).encode()
 
     def load(self, data: bytes) -> None:
         queries, shown, given, self._read = json.loads(data)
         research = self._research
-        research.queries, research.found = queries, dict.fromkeys(shown)
+        research.queries, research.passage_ids = queries, dict.fromkeys(shown)
         research.given = None if given is None else (given[0], tuple(given[1]))

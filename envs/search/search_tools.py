@@ -19,14 +19,14 @@ class Research:
 
     Attributes:
         queries: as they were searched for.
-        found: ids of the passages that searches have shown, in the order in which they first appeared.
+        passage_ids: ids of the passages that searches have shown, in the order in which they first appeared.
         given: the answer and its sources; None before.
     """
 
     def __init__(self, corpus: Corpus, searches: int):
         self._corpus, self._searches = corpus, searches
         self.queries: list[str] = []
-        self.found: dict[str, None] = {}
+        self.passage_ids: dict[str, None] = {}
         self.given: tuple[str, tuple[str, ...]] | None = None
 
     @property
@@ -46,7 +46,7 @@ class Research:
             raise ToolError(f"the query has {len(query):,} characters: use at most {MOST_QUERY}")
         self.queries.append(query)
         names = self._corpus.search(query, SHOWN)
-        self.found |= dict.fromkeys(names)
+        self.passage_ids |= dict.fromkeys(names)
         shown = [f"[{name}] {self._corpus.passages[name][:_MOST_TEXT]}" for name in names]
         return "\n".join([*(shown or ["No passage contains any of these words."]), f"(searches left: {self.left})"])
 
@@ -62,7 +62,7 @@ class Research:
         if len(sources) > MOST_SOURCES:
             raise ToolError(f"{len(sources)} sources: cite at most {MOST_SOURCES}")
         for name in sources:
-            if name not in self.found:
+            if name not in self.passage_ids:
                 raise ToolError(f"no search has returned the passage {name!r:.40}: cite what you have read")
         self.given = (text, tuple(sources))
         return ""

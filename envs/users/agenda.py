@@ -85,12 +85,12 @@ class AgendaUser(User):
 
     def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
         heard = understand(text, tuple(self._slots.values()), self._facts)
-        before = self._known()
+        before = self._counts()
         self._stack = []
         finished = self._notice(cue.get("done", ()))
         for act in heard:
             self._react(act)
-        self._stale = 0 if finished or self._stack or self._known() != before else self._stale + 1
+        self._stale = 0 if finished or self._stack or self._counts() != before else self._stale + 1
         if self._stale > self.options.patience:
             return self._leave("leave")
         self._plan(finished)
@@ -104,7 +104,7 @@ class AgendaUser(User):
         return Heard(" ".join(sentences), info=self._info())
 
     def save(self) -> Any:
-        return [self._stage, self._stale, self._facts, self._fallbacks, self._told, self._learnt, self._done]
+        return [self._stage, self._stale, self._facts, self._fallbacks, self._informed_slots, self._learnt, self._done]
 
     def load(self, state: Any) -> None:
         self._stage, self._stale, *inside = state
@@ -112,12 +112,12 @@ class AgendaUser(User):
         for _ in range(self._stage):
             assert self._goal.then is not None
             self._goal = self._goal.then
-        self._facts, self._fallbacks, self._told, self._learnt, self._done = inside
+        self._facts, self._fallbacks, self._informed_slots, self._learnt, self._done = inside
 
     def _take_up(self, goal: Goal) -> None:
         self._goal = goal
         self._facts, self._fallbacks = dict(goal.facts), dict(goal.fallbacks)
-        self._told: list[str] = []
+        self._informed_slots: list[str] = []
         self._learnt: dict[str, str] = {}
         self._done: list[str] = []
         self._stack: list[DialogueAct] = []
@@ -138,7 +138,7 @@ class AgendaUser(User):
     def _react(self, act: DialogueAct) -> None:
         match act.kind:
             case acts.REQUEST if act.slot in self._facts:
-                self._push(DialogueAct("repeat" if act.slot in self._told else "inform", act.slot))
+                self._push(DialogueAct("repeat" if act.slot in self._informed_slots else "inform", act.slot))
             case acts.REQUEST if act.slot not in self._goal.requests:
                 self._push(DialogueAct("any", act.slot))
             case acts.INFORM | acts.CONFIRM if act.slot in self._facts:
@@ -154,7 +154,7 @@ class AgendaUser(User):
             case acts.NOTHING_FOUND:
                 self._fall_back()
             case acts.MORE:
-                untold = [slot for slot in self._facts if slot not in self._told]
+                untold = [slot for slot in self._facts if slot not in self._informed_slots]
                 self._stack += [DialogueAct("inform", untold[0])] if untold else []
 
     def _push(self, act: DialogueAct) -> None:
@@ -163,7 +163,7 @@ class AgendaUser(User):
 
     def _fall_back(self) -> None:
         """Give way in one thing, told or not: the agent has found nothing with what it knows."""
-        slot = next((slot for slot in self._fallbacks if slot in self._told), None)
+        slot = next((slot for slot in self._fallbacks if slot in self._informed_slots), None)
         if slot is not None:
             self._facts[slot] = self._fallbacks.pop(slot)
             self._push(DialogueAct("inform", slot))
@@ -193,8 +193,8 @@ class AgendaUser(User):
         noun, value = slot.noun if slot else "", act.value
         if act.kind in ("inform", "repeat"):
             assert slot is not None
-            if act.slot not in self._told:
-                self._told.append(act.slot)
+            if act.slot not in self._informed_slots:
+                self._informed_slots.append(act.slot)
             value = self._misheard(slot, self._facts[act.slot])
         return self._say(act.kind, slot=noun, value=value, wish=self._goal.wishes.get(act.value, value))
 
@@ -211,8 +211,8 @@ class AgendaUser(User):
     def _leave(self, act: str) -> Heard:
         return Heard(self._say(act), done=True, info=self._info())
 
-    def _known(self) -> tuple[int, int, int]:
-        return len(self._told), len(self._learnt), len(self._done)
+    def _counts(self) -> tuple[int, int, int]:
+        return len(self._informed_slots), len(self._learnt), len(self._done)
 
     def _info(self) -> dict[str, Any]:
-        return {"told": list(self._told), "learnt": dict(self._learnt), "done": list(self._done)}
+        return {"told": list(self._informed_slots), "learnt": dict(self._learnt), "done": list(self._done)}

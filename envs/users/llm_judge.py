@@ -72,8 +72,8 @@ class Judge:
         Raises:
             JudgeError: no answer, or none that fits the form.
         """
-        messages = [_said("system", _ASKED.format(rules=rules, schema=json.dumps(form.model_json_schema())))]
-        messages.append(_said("user", question))
+        messages = [_message("system", _ASKED.format(rules=rules, schema=json.dumps(form.model_json_schema())))]
+        messages.append(_message("user", question))
         try:
             return self._model.ask(messages, self._model.deadline(), lambda choice: _read(choice.text, form))
         except Unanswered as error:
@@ -85,11 +85,11 @@ def _read(text: str, form: type[F]) -> F:
         return form.model_validate_json(_object(text))
     except ValidationError as error:
         fault = _first_fault(error)
-        mend = [_said("assistant", text), _said("user", _MEND.format(fault=fault))]
+        mend = [_message("assistant", text), _message("user", _MEND.format(fault=fault))]
         raise Misread(f"an answer that does not fit ({fault})", mend) from None
 
 
-def _said(role: str, text: str) -> dict[str, str]:
+def _message(role: str, text: str) -> dict[str, str]:
     return {"role": role, "content": clean(text)}
 
 

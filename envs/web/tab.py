@@ -78,18 +78,18 @@ class Tab:
 
     def click(self, reference: str) -> bool:
         """Click an element; False if something covers it, or it does not let itself be clicked."""
-        element = self._found(reference)
+        element = self._element(reference)
         if self._scripts and self._run(element.evaluate(_COVERED, timeout=_ACTION_MS)):
             return False
         return self._run(self._act(lambda: element.click(timeout=_ACTION_MS)))
 
     def fill(self, reference: str, text: str) -> bool:
         """Put a text in place of what a field holds; False if it cannot be written to."""
-        return self._run(self._act(lambda: self._found(reference).fill(text, timeout=_ACTION_MS)))
+        return self._run(self._act(lambda: self._element(reference).fill(text, timeout=_ACTION_MS)))
 
     def select(self, reference: str, option: str) -> bool:
         """Choose an option of a list by its text; False if it cannot be chosen."""
-        return self._run(self._act(lambda: self._found(reference).select_option(label=option, timeout=_ACTION_MS)))
+        return self._run(self._act(lambda: self._element(reference).select_option(label=option, timeout=_ACTION_MS)))
 
     def back(self) -> bool:
         """Go back one page; False if this is the first."""
@@ -126,7 +126,7 @@ class Tab:
         self._browser = self._context = self._page = self._history = None
         self._served, self._failed = 0, False
 
-    def _found(self, reference: str) -> Any:
+    def _element(self, reference: str) -> Any:
         return self._page.locator(f"aria-ref={reference}")
 
     async def _open(self, address: str, start: str | None) -> None:

@@ -105,12 +105,12 @@ class HandPlayedEpisode:
     """A policy within one episode, whose environment the caller steps; ``with`` or ``leave()`` ends it.
 
     Attributes:
-        said: what it did at the turn before: its reply, the action, and the tokens that were counted.
+        last_act: what it did at the turn before: its reply, the action, and the tokens that were counted.
     """
 
     def __init__(self, player: Player, env: gymnasium.Env):
         self._player, self._own = player, _OwnSeat(env)
-        self.said: Act | None = None
+        self.last_act: Act | None = None
         self._over = False
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
@@ -131,8 +131,8 @@ class HandPlayedEpisode:
             role=info["role"] if len(self._own.roles) > 1 else self._own.roles[0],
         )
         seat: Any = self._own  # the caller resets and steps it, and no policy does
-        self.said = result_of(self._player.act(step, seat))
-        return "" if self.said.cut is not None else self.said.action
+        self.last_act = result_of(self._player.act(step, seat))
+        return "" if self.last_act.cut is not None else self.last_act.action
 
     def leave(self) -> None:
         """The episode is over, whether or not the environment says so."""

@@ -150,13 +150,13 @@ def _instructions(env: str, args: Any, wrappers: Any, agent: Any, note: Note) ->
     if agent is not None and AgentConfig.model_validate(agent).show_admissible:
         note("agent.show_admissible: the lists of commands below the observations are kept nowhere, and left out")
     try:
-        return result_of(_asked(env, args, wrappers))
+        return result_of(_env_instructions(env, args, wrappers))
     except Exception as error:
         why = " ".join(str(error).split())
         note(f"the environment cannot be opened ({why:.200}): messages begin without its instructions")
         return ""
 
 
-async def _asked(env: str, args: Any, wrappers: Any) -> str:
+async def _env_instructions(env: str, args: Any, wrappers: Any) -> str:
     async with open_seats(env, args, wrappers, limit=1) as seats:
         return seats.facts.instructions

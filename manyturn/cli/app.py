@@ -463,8 +463,8 @@ def main() -> None:
         except KeyboardInterrupt as interrupted:
             sys.exit(STATUS + getattr(interrupted, "signal", signal.SIGINT))
         except SystemExit as end:
-            if ending.asked and not end.code:  # a server or a game that a signal ended in order
-                sys.exit(STATUS + ending.asked)
+            if ending.last_signal and not end.code:  # a server or a game that a signal ended in order
+                sys.exit(STATUS + ending.last_signal)
             raise
         except Exception as error:
             if os.environ.get("MANYTURN_DEBUG"):

@@ -35,7 +35,7 @@ class ExportedEnv(BaseTextEnv):
         world, self._task = Exported.read(self.folder), task_of(self.folder, row)
         self._seed, self._limit = int(row["seed"]), row.get("max_turns")
         self._handle = EnvHandle(world.name, world.args, world.wrappers)
-        self._told = self._handle.instructions
+        self._instructions = self._handle.instructions
         self._invalid, self._last = 0, Answer("")
         self._turns: list[tuple[Answer, Answer]] = []
 
@@ -43,7 +43,7 @@ class ExportedEnv(BaseTextEnv):
         """The first messages, which are also the row's prompt."""
         self.turns, self._invalid, self._turns = 0, 0, []
         self._last = self._handle.reset(self._task, self._seed)
-        system = [{"role": "system", "content": self._told}] if self._told else []
+        system = [{"role": "system", "content": self._instructions}] if self._instructions else []
         return [*system, {"role": "user", "content": self._last.observation}], {"task": self._task.id}
 
     def step(self, action: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ UNFIT = {
 }
 
 
-class Told(NamedTuple):
+class EstimatorBatch(NamedTuple):
     """A batch's episodes, and where the model spoke in them.
 
     Attributes:
@@ -55,7 +55,7 @@ class TurnEstimator:
 
     Attributes:
         memory: what the methods remember from batch to batch. SkyRL's checkpoints do not hold it.
-        told: what the trainer says of the batch that is being computed; None in between.
+        batch: what the trainer says of the batch that is being computed; None in between.
         learnt_ET: of the last batch, the mask without episodes that nothing is learnt from.
     """
 
@@ -64,16 +64,16 @@ class TurnEstimator:
             raise ValueError(f"{credit.needs['value']} learns a critic, and SkyRL gives {NAME} none: take another")
         self.credit = credit
         self.memory: Memory = {}
-        self.told: Told | None = None
+        self.batch: EstimatorBatch | None = None
         self.learnt_ET: NDArray[Any] = np.zeros((0, 0))
 
     def __call__(
         self, token_level_rewards: torch.Tensor, response_mask: torch.Tensor, index: Sequence[str], **_: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Advantages and returns (B, T), which are the same: 0 where the environment spoke, and in SkyRL's padding."""
-        if self.told is None:
+        if self.batch is None:
             raise ValueError(f"SkyRL's own trainer tells {NAME} of no turns: train with credit_trainer(RayPPOTrainer)")
-        rollouts, mask_ET = self.told
+        rollouts, mask_ET = self.batch
         earned = credit_rollouts(with_same_parts(rollouts), self.credit, self.memory)
         self.memory, self.learnt_ET = dict(earned.memory), learnt_mask(earned, mask_ET)
         advantage_BT = torch.zeros_like(token_level_rewards, dtype=torch.float32)
@@ -115,7 +115,7 @@ def credit_trainer(parent: type[Any]) -> type[Any]:
 
         def convert_to_training_input(self, generator_output: Mapping[str, Any], uids: list[str]) -> Any:
             data = super().convert_to_training_input(generator_output, uids)
-            data.metadata[COLUMN] = _told(generator_output, uids)
+            data.metadata[COLUMN] = _credit_fields(generator_output, uids)
             return data
 
         def compute_advantages_and_returns(self, data: Any) -> Any:
@@ -124,11 +124,11 @@ def credit_trainer(parent: type[Any]) -> type[Any]:
             rows = zip(
                 data.metadata["uids"][: len(column)], mask_ET, column, strict=True
             )  # the rest is SkyRL's padding
-            estimator.told = Told([_rollout(*row) for row in rows], mask_ET)
+            estimator.batch = EstimatorBatch([_rollout(*row) for row in rows], mask_ET)
             try:
                 data = super().compute_advantages_and_returns(data)
             finally:
-                estimator.told = None
+                estimator.batch = None
             data["loss_mask"][: len(column)] = torch.as_tensor(estimator.learnt_ET).to(data["loss_mask"])
             return data
 
@@ -160,7 +160,7 @@ def _unfit(cfg: Any) -> str | None:
     return None
 
 
-def _told(output: Mapping[str, Any], uids: Sequence[str]) -> list[dict[str, Any]]:
+def _credit_fields(output: Mapping[str, Any], uids: Sequence[str]) -> list[dict[str, Any]]:
     columns = [(one or {}).get(COLUMN) for one in output.get("env_metrics") or [None] * len(uids)]
     present = [dict[str, Any](one) for one in columns if one is not None]
     if len(present) < len(uids):

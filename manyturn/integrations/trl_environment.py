@@ -64,7 +64,7 @@ class ToolEnvironment:
         self._return, self._over = math.nan, True
         task, seed = task_of(self.folder, row), int(row["seed"])
         self._return = 0.0
-        return self._told(lambda handle: handle.reset(task, seed))
+        return self._answer_text(lambda handle: handle.reset(task, seed))
 
     def act(self, action: str) -> str:
         """Take one action in the environment.
@@ -77,13 +77,13 @@ class ToolEnvironment:
         """
         if self._over:
             return _LOST if math.isnan(self._return) else _OVER
-        return self._told(lambda handle: handle.step(str(action).strip()))
+        return self._answer_text(lambda handle: handle.step(str(action).strip()))
 
     def get_reward(self) -> float | None:
         """Return of the episode, also if it was truncated; None if it cannot be scored."""
         return None if math.isnan(self._return) else self._return
 
-    def _told(self, ask: Callable[[EnvHandle], Answer]) -> str:
+    def _answer_text(self, ask: Callable[[EnvHandle], Answer]) -> str:
         """The text of an answer, whose reward is added. After any error there is no reward.
 
         Raises what is no error of the environment, such as a wrapper that does not fit it.

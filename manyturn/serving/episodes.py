@@ -60,7 +60,7 @@ class Episodes:
                 raise ValueError(f"{seats.facts.name} has no split {split!r}; it has {', '.join(seats.facts.splits)}")
         self.seats, self.splits, self.split, self.idle = seats, tuple(splits), splits[0], idle
         self._seed, self._begun = seed, 0
-        self._known: dict[str, _Open] = {}
+        self._episodes: dict[str, _Open] = {}
         self._work: set[asyncio.Task[Any]] = set()
         self._closed = False
 
@@ -73,13 +73,13 @@ class Episodes:
         self._reaper.cancel()
         if self._work:
             await asyncio.wait(self._work, timeout=_END_SECONDS)  # what hangs ends with the seats
-        for opened in list(self._known.values()):
+        for opened in list(self._episodes.values()):
             await self._leave(opened)
 
     @property
     def open(self) -> int:
         """Number of episodes that hold a seat, or are about to."""
-        return sum(opened.busy or opened.seat is not None for opened in self._known.values())
+        return sum(opened.busy or opened.seat is not None for opened in self._episodes.values())
 
     async def begin(self, task: str | None = None, split: str | None = None, seed: int | None = None) -> Moment:
         """Begin an episode of a task, or of one that the seed draws from the split. Raises Refusal.
@@ -99,14 +99,14 @@ class Episodes:
             raise Refusal("full", f"{self.seats.limit} episodes are open, the most that this server holds: try later")
         # Nothing is awaited from the count above to here: who comes next finds one seat less.
         opened = _Open(secrets.token_hex(8), *picked, asyncio.get_running_loop().time())
-        self._known[opened.id] = opened
+        self._episodes[opened.id] = opened
         try:
             return await self._through(self._open(opened))
         except asyncio.CancelledError:
             opened.abandoned = True
             raise
         except Exception:
-            self._known.pop(opened.id, None)  # nobody has been told its id
+            self._episodes.pop(opened.id, None)  # nobody has been told its id
             raise
 
     async def act(self, episode: str, text: str, turn: int | None = None) -> Moment:
@@ -141,15 +141,15 @@ class Episodes:
         if opened.busy:
             raise Refusal("busy", "an earlier request of this episode is still being answered: wait for it")
         await self._leave(opened)
-        del self._known[opened.id]
+        del self._episodes[opened.id]
 
     async def abandon(self, episode: str) -> None:
         """Close an episode whose client is gone, as soon as its turn has been played."""
-        opened = self._known.get(episode)
+        opened = self._episodes.get(episode)
         if opened is not None and opened.busy:
             opened.abandoned = True
         elif opened is not None:
-            del self._known[episode]
+            del self._episodes[episode]
             await self._leave(opened)
 
     def now(self, episode: str) -> Moment:
@@ -217,7 +217,7 @@ class Episodes:
 
     async def _open(self, opened: _Open) -> Moment:
         opened.seat = await opened.stack.enter_async_context(self.seats.take())
-        answer = await self._asked(opened, opened.seat.reset(opened.task, opened.seed), "when it began")
+        answer = await self._answer(opened, opened.seat.reset(opened.task, opened.seed), "when it began")
         task, identity = opened.task, self.seats.identity
         moment = Moment(opened.id, task.id, task.split, opened.seed, 0, answer, identity)
         return await self._settle(opened, moment)
@@ -225,7 +225,7 @@ class Episodes:
     async def _play(self, opened: _Open, seat: Seat, text: str) -> Moment:
         assert opened.last is not None
         turn = opened.last.turn + 1
-        answer = await self._asked(opened, seat.step(text), f"in turn {turn}")
+        answer = await self._answer(opened, seat.step(text), f"in turn {turn}")
         opened.text = text
         return await self._settle(opened, opened.last._replace(turn=turn, answer=answer))
 
@@ -235,7 +235,7 @@ class Episodes:
             await self._leave(opened)
         return moment
 
-    async def _asked(self, opened: _Open, question: Coroutine[Any, Any, Answer], when: str) -> Answer:
+    async def _answer(self, opened: _Open, question: Coroutine[Any, Any, Answer], when: str) -> Answer:
         """The answer of the environment; without one the episode is lost, and its client is told no secrets of it."""
         try:
             answer = await question
@@ -263,7 +263,7 @@ class Episodes:
     # ---- who is still there ---------------------------------------------------------------------------------
 
     def _find(self, episode: str) -> _Open:
-        opened = self._known.get(episode)
+        opened = self._episodes.get(episode)
         if opened is None:
             raise Refusal("no_episode", "there is no such episode: it was left, was idle too long, or never began")
         return opened
@@ -272,14 +272,14 @@ class Episodes:
         """Give the seat back; what is over stays known for a while."""
         opened.seat = None
         await opened.stack.aclose()
-        over = [one for one in self._known.values() if one.seat is None and not one.busy]
+        over = [one for one in self._episodes.values() if one.seat is None and not one.busy]
         for one in over[: max(0, len(over) - _OVER_KEPT * self.seats.limit)]:
-            del self._known[one.id]
+            del self._episodes[one.id]
 
     async def _close_idle(self) -> None:
         now = asyncio.get_running_loop().time()
-        for opened in [one for one in self._known.values() if not one.busy and now - one.touched > self.idle]:
-            self._known.pop(opened.id, None)
+        for opened in [one for one in self._episodes.values() if not one.busy and now - one.touched > self.idle]:
+            self._episodes.pop(opened.id, None)
             await self._leave(opened)
 
     async def _reap(self) -> None:

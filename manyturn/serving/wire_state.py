@@ -49,18 +49,18 @@ class Moment(NamedTuple):
         return {
             **identity,
             "scored": math.isfinite(answer.reward),
-            "reward": _known(answer.reward),
-            "reward_parts": {name: _known(value) for name, value in answer.parts.items()},
+            "reward": _number_or_none(answer.reward),
+            "reward_parts": {name: _number_or_none(value) for name, value in answer.parts.items()},
             "success": answer.success,
             "understood": answer.understood,
             "format_valid": answer.format_valid,
-            "progress": _known(answer.progress),
+            "progress": _number_or_none(answer.progress),
             "anchor": answer.anchor,
             "admissible": answer.admissible,
-            "measures": {name: _known(value) for name, value in answer.measures.items()},
+            "measures": {name: _number_or_none(value) for name, value in answer.measures.items()},
             "role": answer.role,
         }
 
 
-def _known(value: float | None) -> float | None:
+def _number_or_none(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value

@@ -57,11 +57,11 @@ class SignalWatch:
     Both end everything that the command started. A signal that is ignored, as in a background job, stays so.
 
     Attributes:
-        asked: the last signal that came.
+        last_signal: the last one that came.
     """
 
     def __init__(self) -> None:
-        self.asked: signal.Signals | None = None
+        self.last_signal: signal.Signals | None = None
         self._ask: Callable[[], object] | None = None
         self._in_order = self._insisted = False
         self._before: dict[signal.Signals, Any] = {}
@@ -82,7 +82,7 @@ class SignalWatch:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         arm(number, self)
-        first, self.asked = self.asked is None, signal.Signals(number)
+        first, self.last_signal = self.last_signal is None, signal.Signals(number)
         if self._insisted:
             self._insisted = False
             place = place_in(frame)
@@ -129,9 +129,9 @@ class SignalWatch:
         try:
             return asyncio.run(cancellable())
         except asyncio.CancelledError:
-            if self.asked is None:
+            if self.last_signal is None:
                 raise
-            raise Interrupted(self.asked) from None
+            raise Interrupted(self.last_signal) from None
         finally:
             for task in begun:
                 if task.done() and not task.cancelled():

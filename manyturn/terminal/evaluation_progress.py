@@ -49,15 +49,15 @@ class Watch:
         self._name, self._out, self._clock = visible(name), out, clock
         self._console = console or Console(stderr=True, highlight=False, force_jupyter=False)
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-        column = TextColumn("{task.fields[told]}", markup=False)
+        column = TextColumn("{task.fields[figures]}", markup=False)
         # A terminal that only appends, as in editors and under TERM=dumb, gets lines like a log.
         self._cell = notebook_bar()
         on_terminal = self._cell is None and self._console.is_terminal and not self._console.is_dumb_terminal
         self._bar = Bar(*columns, column, console=self._console, transient=True, disable=not on_terminal)
         self._draws = on_terminal or self._cell is not None
-        self._shown = self._bar.add_task(self._name, total=None, told="")
-        self._began = self._said = clock()
-        self._said_done = 0
+        self._shown = self._bar.add_task(self._name, total=None, figures="")
+        self._began = self._line_time = clock()
+        self._line_done = 0
         self._progress: Progress | None = None
         self._ticking: asyncio.Task[None] | None = None
 
@@ -79,9 +79,9 @@ class Watch:
     def __call__(self, progress: Progress) -> None:
         """The evaluation has begun, or an episode has ended."""
         if self._progress is None:
-            self._said_done = progress.done
+            self._line_done = progress.done
         self._progress = progress
-        self._bar.update(self._shown, total=progress.total, completed=progress.done, told=self._figures(progress))
+        self._bar.update(self._shown, total=progress.total, completed=progress.done, figures=self._figures(progress))
         if self._cell is not None:
             self._cell(self._line(progress), progress.done, progress.total)
         self._say_if_due(at_a_tenth=True)
@@ -90,17 +90,17 @@ class Watch:
         while True:
             await asyncio.sleep(_LOOK)
             if self._progress is not None:
-                self._bar.update(self._shown, told=self._figures(self._progress))
+                self._bar.update(self._shown, figures=self._figures(self._progress))
                 self._say_if_due(at_a_tenth=False)
 
     def _say_if_due(self, at_a_tenth: bool) -> None:
         progress, now = self._progress, self._clock()
         if progress is None or self._draws or progress.done == progress.total:
             return
-        since = now - self._said
-        tenth = 10 * progress.done // progress.total > 10 * self._said_done // progress.total
+        since = now - self._line_time
+        tenth = 10 * progress.done // progress.total > 10 * self._line_done // progress.total
         if since >= (_EVERY if now - self._began < _EARLY else _LATER) or (at_a_tenth and tenth and since >= _LEAST):
-            self._said, self._said_done = now, progress.done
+            self._line_time, self._line_done = now, progress.done
             self._say(self._line(progress))
 
     def _line(self, progress: Progress) -> str:

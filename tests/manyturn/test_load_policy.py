@@ -15,7 +15,7 @@ def actions_by_hand(policy, env, task, **which):
     with policy.episode(env, info, **which) as playing:
         ended = False
         while not ended:
-            said.append((playing.act(observation, info), playing.said.reply))
+            said.append((playing.act(observation, info), playing.last_act.reply))
             observation, _, terminated, truncated, info = env.step(said[-1][0])
             ended = terminated or truncated
     return said
@@ -32,7 +32,7 @@ def test_a_reply_that_was_cut_is_no_action_by_hand(run):
         env = mt.make(policy.candidate.env)
         observation, info = env.reset(seed=0)
         with policy.episode(env, info) as playing:
-            assert playing.act(observation, info) == "" and playing.said.reply
+            assert playing.act(observation, info) == "" and playing.last_act.reply
 
 
 def evaluated(policy, **options):

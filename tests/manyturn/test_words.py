@@ -53,10 +53,10 @@ def test_a_docstring_names_the_thing_first():
 
 
 def names(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Line and name of each variable that is assigned, each parameter and each function."""
+    """Line and name of each variable and attribute that is assigned, each parameter and each function."""
     for node in ast.walk(tree):
         match node:
-            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
                 yield node.lineno, name
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 yield node.lineno, name
@@ -67,9 +67,9 @@ def test_a_name_says_what_it_holds():
         f"{path.relative_to(ROOT)}:{line}: {name}"
         for path in sources()
         for line, name in names(ast.parse(path.read_text(encoding="utf-8")))
-        if name in VAGUE
+        if name.strip("_") in VAGUE
     ]
-    assert len(places) < 10, "\n".join(places)
+    assert not places, "\n".join(places)
 
 
 def test_a_module_is_a_noun():

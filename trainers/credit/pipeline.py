@@ -89,12 +89,12 @@ def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None)
             raise ValueError(f"{modulation.name} weighs turns, but {config.advantage.name} gives credit to tokens")
         advantage_K, memory = MODULATIONS.apply_remembering(modulation, memory, batch, advantage_K)
         advantage_K = _settled(advantage_K, batch.scorable_K, modulation)
-    kept_E, left_out = _kept(batch, result, config)
+    kept_E, left_out = _kept_episodes(batch, result, config)
     diagnostics = {**figures, **_diagnostics(batch), **left_out, **result.diagnostics}
     return Credit(advantage_K, result.levels, diagnostics, batch, token_T, targets_T, kept_E, memory)
 
 
-def _kept(batch: TurnBatch, result: Advantage, config: CreditConfig) -> tuple[BoolE, dict[str, float]]:
+def _kept_episodes(batch: TurnBatch, result: Advantage, config: CreditConfig) -> tuple[BoolE, dict[str, float]]:
     """The episodes that are learnt from, and the share left out where the options leave out any."""
     kept_E = np.ones(len(batch.truncated_E), bool) if result.kept_E is None else result.kept_E
     if kept_E.shape != batch.truncated_E.shape:

@@ -47,11 +47,11 @@ class Stopping:
         drain: seconds that unfinished episodes have to end.
 
     Attributes:
-        asked: the signal that came, if one did.
+        stop_signal: the signal that came, if one did.
     """
 
     def __init__(self, drain: float = DRAIN_SECONDS):
-        self.asked: signal.Signals | None = None
+        self.stop_signal: signal.Signals | None = None
         self._drain = drain
         self._bell = asyncio.Event()
         self._before: dict[signal.Signals, Any] = {}
@@ -78,8 +78,8 @@ class Stopping:
 
     def check(self) -> None:
         """Raise Stopped once a stop was asked for: for work of which nothing would be kept."""
-        if self.asked:
-            raise Stopped(self.asked, f"{self.asked.name}: what was not finished is left")
+        if self.stop_signal:
+            raise Stopped(self.stop_signal, f"{self.stop_signal.name}: what was not finished is left")
 
     async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """The result of ``work``; once a stop is asked for, it has ``drain`` seconds before it is cancelled.
@@ -87,9 +87,9 @@ class Stopping:
         Raises:
             Stopped: it did not end in time, or a stop had been asked for before it began.
         """
-        if self.asked:
+        if self.stop_signal:
             work.close()
-            raise Stopped(self.asked, f"{self.asked.name}: what was begun has been finished")
+            raise Stopped(self.stop_signal, f"{self.stop_signal.name}: what was begun has been finished")
         task, bell = asyncio.ensure_future(work), asyncio.ensure_future(self._bell.wait())
         try:
             await asyncio.wait((task, bell), return_when=asyncio.FIRST_COMPLETED)
@@ -99,8 +99,10 @@ class Stopping:
                 await asyncio.wait((task,), timeout=self._drain)
                 watchdog.answer()
             if not task.done():
-                assert self.asked is not None
-                raise Stopped(self.asked, f"{self.asked.name}: what was not finished after {self._drain:g} s is left")
+                assert self.stop_signal is not None
+                raise Stopped(
+                    self.stop_signal, f"{self.stop_signal.name}: what was not finished after {self._drain:g} s is left"
+                )
             return task.result()
         finally:
             bell.cancel()
@@ -109,7 +111,7 @@ class Stopping:
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         arm(number, self._hear)
-        if self.asked is not None:
+        if self.stop_signal is not None:
             raise Interrupted(number)
-        self.asked = signal.Signals(number)
+        self.stop_signal = signal.Signals(number)
         self._loop.call_soon_threadsafe(self._bell.set)

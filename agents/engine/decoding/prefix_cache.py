@@ -15,7 +15,7 @@ _Begins = tuple[int, tuple[int, ...]]  # the page before, 0 for none, and the to
 
 
 @dataclass(slots=True)
-class _Kept:
+class _CacheEntry:
     """The tokens that were computed of an episode, and their pages."""
 
     ids: list[int]
@@ -39,7 +39,7 @@ class Caches:
 
     def __init__(self, pool: PagePool):
         self._pool = pool
-        self.kept: dict[Hashable, _Kept] = {}  # the one that was used longest ago first
+        self.entries: dict[Hashable, _CacheEntry] = {}  # the one that was used longest ago first
         self._full: dict[_Begins, int] = {}  # full pages by what they hold
         self._begins: dict[int, _Begins] = {}  # and the other way round
         self._coming: dict[_Begins, Row] = {}  # full pages that rows are about to compute first
@@ -57,21 +57,21 @@ class Caches:
         Returns:
             "soon" if another row is about to compute what this one begins with; "full" if there is no room now.
         """
-        mine = self._useful(self.kept.pop(key, _Kept([], [])), row.prompt)
-        self.kept[key] = mine
+        mine = self._useful(self.entries.pop(key, _CacheEntry([], [])), row.prompt)
+        self.entries[key] = mine
         first = self._first(mine, row.prompt)
         if first is not None and first in self._coming:
             return "soon"
         need = -(-row.most // PAGE) - len(mine.pages)
         if not self._make_room(need, key, asking, alone=alone):
             return "full"
-        del self.kept[key]
+        del self.entries[key]
         row.begin(mine.pages + self._pool.take(need), len(mine.ids))
         if first is not None:
             self._coming[first] = row
         return "begun"
 
-    def _useful(self, cached: _Kept, prompt: list[int]) -> _Kept:
+    def _useful(self, cached: _CacheEntry, prompt: list[int]) -> _CacheEntry:
         """The cached prefix of a prompt: its own episode's, or one that others have computed, whichever is longer."""
         same = cached.shared(prompt)
         full, part = divmod(same, PAGE)
@@ -89,20 +89,20 @@ class Caches:
         for page in pages[shared:]:
             self._pool.share(page)
         self._release(cached.pages[shared:])
-        return _Kept(prompt[:same], pages)
+        return _CacheEntry(prompt[:same], pages)
 
-    def _first(self, mine: _Kept, prompt: list[int]) -> _Begins | None:
+    def _first(self, mine: _CacheEntry, prompt: list[int]) -> _Begins | None:
         """The full page that a row will compute first, if it begins at one."""
         computed = len(mine.ids)
         return _begins(mine.pages, prompt) if computed % PAGE == 0 and computed + PAGE < len(prompt) else None
 
     def _make_room(self, need: int, own: Hashable, asking: Collection[Hashable], *, alone: bool) -> bool:
-        idle = [key for key in self.kept if key != own and key not in asking]
+        idle = [key for key in self.entries if key != own and key not in asking]
         # Pages that several use may come free too, but are not counted on.
-        spare = sum(self._pool.users(page) == 1 for key in idle for page in self.kept[key].pages)
+        spare = sum(self._pool.users(page) == 1 for key in idle for page in self.entries[key].pages)
         if self._pool.free + spare < need and not alone:
             return False
-        last = [key for key in reversed(self.kept) if key != own and key in asking] if alone else []
+        last = [key for key in reversed(self.entries) if key != own and key in asking] if alone else []
         for key in (*idle, *last):
             if self._pool.free >= need:
                 break
@@ -131,15 +131,15 @@ class Caches:
         used = -(-row.computed // PAGE) if keep else 0
         self._release(pages[used:])
         if keep:
-            self.kept[key] = _Kept(row.tokens(0, row.computed), pages[:used])
+            self.entries[key] = _CacheEntry(row.tokens(0, row.computed), pages[:used])
 
     def forget(self, key: Hashable) -> None:
         """Give up what is kept of an episode."""
-        self._release(self.kept.pop(key).pages if key in self.kept else [])
+        self._release(self.entries.pop(key).pages if key in self.entries else [])
 
     def clear(self) -> None:
         """Give up everything that is kept; rows that run are unaffected."""
-        for key in list(self.kept):
+        for key in list(self.entries):
             self.forget(key)
         self._full, self._begins = {}, {}
 

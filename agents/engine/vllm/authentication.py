@@ -83,7 +83,7 @@ class TokenGuard:
     """
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]):
-        self._app, self._asked = app, f"Bearer {token()}".encode() if token() else None
+        self._app, self._authorization = app, f"Bearer {token()}".encode() if token() else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan" or (scope["type"] == "http" and self._lets_in(dict(scope["headers"]))):
@@ -98,4 +98,6 @@ class TokenGuard:
     def _lets_in(self, headers: dict[bytes, bytes]) -> bool:
         if b"origin" in headers:  # a web page in a browser, which reaches this machine's own addresses
             return False
-        return self._asked is None or hmac.compare_digest(headers.get(b"authorization", b""), self._asked)
+        return self._authorization is None or hmac.compare_digest(
+            headers.get(b"authorization", b""), self._authorization
+        )

@@ -45,12 +45,12 @@ class _Limit:
     """The limit of one reply. vLLM gives the same growing list of its tokens each time."""
 
     def __init__(self, replies: Sequence[Sequence[int]]):
-        self._place, self._said = Choices(replies).first, 0
+        self._place, self._drawn_count = Choices(replies).first, 0
 
     def __call__(self, ids: list[int], logits: torch.Tensor) -> torch.Tensor:
-        for token in ids[self._said :]:
+        for token in ids[self._drawn_count :]:
             self._place = self._place.after(token)
-        self._said = len(ids)
+        self._drawn_count = len(ids)
         if not self._place.allowed:  # the reply is complete: what this pass draws is not taken
             return logits
         allowed = torch.tensor(self._place.allowed, device=logits.device)

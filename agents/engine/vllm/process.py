@@ -64,7 +64,7 @@ class Process:
             **adapters,
         )
         self._llm = AsyncLLM.from_engine_args(args)
-        self._asked = 0
+        self._requests = 0
 
     @property
     def is_dead(self) -> bool:
@@ -74,12 +74,12 @@ class Process:
         """A reply; see ``Drawer``."""
         from vllm.sampling_params import RequestOutputKind, SamplingParams  # pyright: ignore[reportMissingImports]
 
-        self._asked += 1
+        self._requests += 1
         params = SamplingParams(output_kind=RequestOutputKind.FINAL_ONLY, **request.sampling_params)
         prompt: Any = {"prompt_token_ids": list(request.prompt), "cache_salt": request.salt}
         adapters = _request(request.adapters)
         last = None
-        async for output in self._llm.generate(prompt, params, f"{self._asked}", lora_request=adapters):
+        async for output in self._llm.generate(prompt, params, f"{self._requests}", lora_request=adapters):
             last = output
         if last is None or not last.outputs or last.outputs[0].finish_reason not in ("stop", "length"):
             raise EngineError("vLLM broke the reply off")

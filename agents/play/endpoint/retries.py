@@ -72,7 +72,7 @@ class Asking:
         self.client, self.options = client, options
         self.tell: Callable[[str], None] = _tell
         self._answered = False
-        self._told = -_SILENCE
+        self._last_notice = -_SILENCE
         self._first: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     async def ask(self, body: Mapping[str, Any], spread: Callable[[int], float]) -> Completion:
@@ -174,8 +174,8 @@ class Asking:
 
     def _say_wait(self, line: str) -> None:
         now = time.monotonic()
-        if not self._answered or now - self._told >= _SILENCE:
-            self._told = now
+        if not self._answered or now - self._last_notice >= _SILENCE:
+            self._last_notice = now
             self.tell(f"{self.client.where}: {line}")
 
     def _alone(self) -> asyncio.Lock:

@@ -51,7 +51,7 @@ def write(out: Path, trajectories: Iterable[Trajectory]) -> int:
 
 def document(trajectory: Trajectory) -> dict[str, Any]:
     """The trajectory as an ATIF document."""
-    row, replies = trajectory.episode, _said(trajectory)
+    row, replies = trajectory.episode, _replies(trajectory)
     ours: dict[str, Any] = {"version": VERSION, "about": dict(trajectory.about), "episode": pack(row)}
     if trajectory.ledger is not None:
         ours |= {"has_tokens": True, "unanswered": prompt_to_plain(trajectory.ledger.unanswered)}
@@ -177,7 +177,7 @@ def _row_of(step: Mapping[str, Any], number: int, read: str, episode: Row, *, ha
     }
 
 
-def _said(trajectory: Trajectory) -> list[Said]:
+def _replies(trajectory: Trajectory) -> list[Said]:
     """Replies of the turns; a reply that an episode died of belongs to none."""
     return [] if trajectory.ledger is None else said_of(trajectory.ledger)[: len(trajectory.turns)]
 

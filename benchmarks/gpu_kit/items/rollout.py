@@ -87,16 +87,16 @@ def ours(device: Device, load: Load, reproducible: bool) -> Figures:
     engine = build_engine(config, EngineContext(_model(device, load), frozenset(), learns=False, max_context=longest))
 
     async def all_of_them() -> float:
-        await _asked(engine, load.requests(), 4, "warm")
+        await _draw_all(engine, load.requests(), 4, "warm")
         with device.timed() as took:
-            await _asked(engine, load.requests(), load.reply, "timed")
+            await _draw_all(engine, load.requests(), load.reply, "timed")
         await engine.shutdown()
         return took[0]
 
     return _rates(load, asyncio.run(all_of_them()))
 
 
-async def _asked(engine: Engine, prompts: list[list[int]], reply: int, stage: str) -> None:
+async def _draw_all(engine: Engine, prompts: list[list[int]], reply: int, stage: str) -> None:
     async def one(number: int, prompt: list[int]) -> None:
         key = EpisodeKey(0, stage, str(number), 0)
         engine.open(key)

@@ -166,7 +166,7 @@ def main() -> None:
     journal = Journal[dict[str, str]](args.journal, about["commit"])
     learnt = [entry for split in args.splits.split(",") for entry in ours().split(split) if entry.reached]
     entries = [entry for entry in learnt if len(entry.edits) == 1][:: args.every]
-    done = journal.known.setdefault("lies", {})
+    done = journal.figures.setdefault("lies", {})
     with lease(ContainerEngine()) as sandbox:
         for entry in entries:
             if entry.id not in done:

@@ -86,7 +86,7 @@ def main() -> None:
     sources = [f"{name}:{place}" for name, place in places.items() if place is not None]
     result: dict[str, Any] = {}
     for row, problems in chosen(args.splits.split(","), args.every, sources, args.drills):
-        done = journal.known.setdefault(row, {})
+        done = journal.figures.setdefault(row, {})
         for problem, share in measured([each for each in problems if each.id not in done], args.jobs):
             if share is not None:
                 journal.add(row, problem.id, round(share, 3))

@@ -86,7 +86,7 @@ class OwnLearner:
     @property
     def requested_tokens(self) -> int:
         """Tokens of the samples of the last update."""
-        return self._learner.reader.asked
+        return self._learner.reader.requested
 
     @property
     def computed(self) -> int:

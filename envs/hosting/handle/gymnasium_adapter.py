@@ -50,7 +50,7 @@ class GymnasiumAdapter(gymnasium.Wrapper[str, str, str, str]):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self._turn += 1
         if self.action_space.contains(action):
-            text, raw, terminated, truncated, info = self._asked(action)
+            text, raw, terminated, truncated, info = self._step_result(action)
             reward, terminated = float(raw), bool(terminated)
         else:
             (text, info), reward, terminated, truncated = self._last, 0.0, False, False
@@ -65,7 +65,7 @@ class GymnasiumAdapter(gymnasium.Wrapper[str, str, str, str]):
         text, info = self._described(text, info, dict(parts), terminated, ended)
         return text, reward, terminated, truncated, info
 
-    def _asked(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
+    def _step_result(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
         result, expected = self.env.step(action), "observation, reward, terminated, truncated, info"
         if not isinstance(result, tuple) or len(result) != 5 or not isinstance(result[4], Mapping):
             raise wrong_return(self.env, "step", result, expected)

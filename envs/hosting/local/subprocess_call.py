@@ -65,7 +65,7 @@ class OneShot:
             "args": args,
             "timeout": timeout,
         }
-        self._limit, self._said = _START_SECONDS, b""
+        self._limit, self._stderr = _START_SECONDS, b""
         self._limits, self._ended, self._look = limits, ended, 0.0
 
     def __enter__(self) -> Self:
@@ -146,7 +146,7 @@ class OneShot:
                 raise OneShotLost(f"{reason}: let it hold less, or raise env.limits where there are such")
 
     def _hear(self, chunk: bytes) -> None:
-        self._said = (self._said + chunk)[-_TAIL_BYTES:]
+        self._stderr = (self._stderr + chunk)[-_TAIL_BYTES:]
         if os.environ.get("MANYTURN_DEBUG"):
             sys.stderr.buffer.write(chunk)
             sys.stderr.flush()
@@ -169,7 +169,7 @@ class OneShot:
         assert self._process.stderr is not None
         os.set_blocking(self._process.stderr.fileno(), False)
         self._hear(self._process.stderr.read() or b"")
-        words = self._said.decode(errors="replace")
+        words = self._stderr.decode(errors="replace")
         if place := where_it_hung(words):
             return f"no answer within {self._limit:g} s: it hung at {place}; let it answer sooner, or raise the timeout"
         code = self._process.returncode

@@ -254,14 +254,14 @@ class _HostedSeat:
 
     def __init__(self, seats: HostedSeats):
         self._seats, self.name = seats, seats.facts.name
-        self._said = list[tuple[str, dict[str, Any], str]]()  # what was asked so far, and the digest of each answer
+        self._history = list[tuple[str, dict[str, Any], str]]()  # what was asked so far, and the digest of each answer
         self._place: tuple[HostLink, int, int] | None = None  # a host, its connection's number, the episode's there
         self._moves, self.live = 0, False
         self._episode: _Attempted = "", 0
 
     async def reset(self, task: Task, seed: int) -> Answer:
         self.leave()
-        self._said, self._moves, self.live = [], 0, True
+        self._history, self._moves, self.live = [], 0, True
         self._episode = task.id, seed
         return await self._ask("reset", task=task_to_wire(task), seed=seed)
 
@@ -305,7 +305,7 @@ class _HostedSeat:
                 self._seats.has_failed(self._episode, self._place[0])
             self.leave()
             raise
-        self._said.append((op, fields, state))
+        self._history.append((op, fields, state))
         if op == "step" and self._place is not None:
             self._seats.has_answered(self._place[0], self._seats.clock() - began, self._episode[0])
         return answer
@@ -326,9 +326,9 @@ class _HostedSeat:
         self._step_down()
         link = await self._seats.place(self._episode)
         self._place = link, link.times, link.begin()
-        if self._said:
+        if self._history:
             self._seats.has_moved()
-        for number, (op, fields, expected) in enumerate(self._said):
+        for number, (op, fields, expected) in enumerate(self._history):
             try:
                 _, state = await self._answer(op, fields)
             except (EnvError, Unsupported, WrapperMismatch) as error:

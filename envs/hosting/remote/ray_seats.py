@@ -95,7 +95,7 @@ class RaySeats(HostedSeats):
         file, _, kind = name.rpartition(":")
         args = dict(kwargs or {})
         self._cluster = ray.cluster
-        self._wanted = {
+        self._request = {
             **{
                 word: getattr(ray, word)
                 for word in ("count", "cluster", "cpus", "gpus", "resources", "remote", "ranks", "port", "samplers")
@@ -111,7 +111,7 @@ class RaySeats(HostedSeats):
                 "limits": ray.limits.model_dump(),
             },
         }
-        self._found, self._ready, self._state = set[int](), set[int](), "Ray has not answered"
+        self._placed_hosts, self._ready, self._state = set[int](), set[int](), "Ray has not answered"
         self._rank_end, self._has_rank_end = "", asyncio.Event()
         self.sampler_urls, self.drawing = [""] * ray.samplers, cast("PlacedSamplers | None", None)
         self._placer: _Placer | None = None
@@ -119,7 +119,7 @@ class RaySeats(HostedSeats):
     async def __aenter__(self) -> "RaySeats":
         self._placed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
-            self._placer = await _Placer.start(self._wanted, self._hear, self._lose)
+            self._placer = await _Placer.start(self._request, self._hear, self._lose)
             async with asyncio.timeout(self._wait):
                 await self._placed
         except BaseException as error:
@@ -152,7 +152,7 @@ class RaySeats(HostedSeats):
                 self.drawing.has_address(message["sampler"], message["url"])
             self._count_placed()
         elif "url" in message:
-            self._found.add(message["host"])
+            self._placed_hosts.add(message["host"])
             self.has_address(message["host"], message["url"])
             self._count_placed()
         elif "ready" in message:
@@ -172,9 +172,9 @@ class RaySeats(HostedSeats):
 
     def _parts(self) -> dict[str, tuple[int, int]]:
         """Number of each that is there, and the number needed."""
-        request = self._wanted
+        request = self._request
         return {
-            "hosts": (len(self._found), request["count"]),
+            "hosts": (len(self._placed_hosts), request["count"]),
             "samplers": (sum(map(bool, self.sampler_urls)), request["samplers"]),
             "ranks": (len(self._ready), request["ranks"]),
         }
@@ -194,7 +194,7 @@ class RaySeats(HostedSeats):
             self.expect_no_more(why)
             if self.drawing is not None:
                 self.drawing.expect_no_more(why)
-            if self._wanted["ranks"]:
+            if self._request["ranks"]:
                 self._lose_rank(why)
         else:
             self._placed.set_exception(kind(why))

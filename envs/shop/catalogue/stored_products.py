@@ -31,7 +31,7 @@ class StoredProducts(Sequence[Product]):
     def __init__(self, lines: JsonLines, prices: NDArray[np.float64]):
         self._lines, self._prices = lines, prices
         self._made: WeakValueDictionary[int, Product] = WeakValueDictionary()
-        self._kept: deque[Product] = deque(maxlen=_KEPT)
+        self._recent_products: deque[Product] = deque(maxlen=_KEPT)
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -50,5 +50,5 @@ class StoredProducts(Sequence[Product]):
             texts = name, title, description, tuple(features), options, tuple(attributes)
             product = Product(*texts, float(self._prices[number]), *rest[:4])
             self._made[number] = product
-            self._kept.append(product)
+            self._recent_products.append(product)
         return product

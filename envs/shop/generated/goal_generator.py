@@ -73,7 +73,7 @@ def tasks(split: str, difficulty: str, shops: Assortment) -> GeneratedTasks:
 
 @lru_cache(maxsize=1024)  # a group plays one task many times, and drawing its goal takes several times a reset
 def _task(prefix: str, split: str, difficulty: str, number: int, shops: Assortment) -> Task:
-    catalogue, goal = _found(split, difficulty, number, shops)
+    catalogue, goal = _catalogue_goal(split, difficulty, number, shops)
     params = {
         "catalogue": catalogue,
         "products": shops.products,
@@ -106,7 +106,7 @@ def goal_of(task: Task) -> Goal:
     )
 
 
-def _found(split: str, difficulty: str, number: int, shops: Assortment) -> tuple[int, Goal]:
+def _catalogue_goal(split: str, difficulty: str, number: int, shops: Assortment) -> tuple[int, Goal]:
     """A goal of the number's catalogue, or of the next one that has any: the catalogue and the goal. Raises NoGoals."""
     seeds = shops.seeds
     for step in range(len(seeds)):

@@ -15,9 +15,9 @@ def same(one: str, other: str) -> bool:
 
 def any_same(texts: Iterable[str], other: str) -> bool:
     """True if one of the texts has a ratio above 85."""
-    theirs, other_letters, other_length = _known(other)
+    theirs, other_letters, other_length = _words_of(other)
     for text in texts:
-        ours, letters, length = _known(text)
+        ours, letters, length = _words_of(text)
         # A letter that only one of two texts has costs an edit: so most pairs are told apart without the ratio.
         far = (letters ^ other_letters).bit_count() > 0.15 * (length + other_length)
         if not (far and ours.isdisjoint(theirs)) and token_set_ratio(text, other) > 85:
@@ -32,7 +32,7 @@ def token_set_ratio(one: str, other: str) -> int:
     >>> token_set_ratio("x-large", "Large"), token_set_ratio("wine red", "wine rod"), token_set_ratio("", "")
     (100, 88, 0)
     """
-    ours, theirs = _known(one)[0], _known(other)[0]
+    ours, theirs = _words_of(one)[0], _words_of(other)[0]
     if not ours or not theirs:
         return 0
     common = " ".join(ours & theirs)
@@ -52,7 +52,7 @@ def _ratio(distance: int, length: int) -> float:
 
 
 @lru_cache(maxsize=8192)
-def _known(text: str) -> tuple[frozenset[str], int, int]:
+def _words_of(text: str) -> tuple[frozenset[str], int, int]:
     """A text's different words; their letters, a bit for each (128 letters share one), and length with spaces."""
     words = frozenset(_NO_WORD.sub(" ", text.translate(_LATIN_1)).lower().split())
     joined, letters = " ".join(words), 0

@@ -61,21 +61,21 @@ class SpacyNouns:
             raise ValueError(f'reward "spacy" needs spaCy and its model: {_MEND}, or take reward "official"')
         self._name = installed.rpartition("-")[0] if installed else None
         self.file = folder / f"{installed or there[-1]}.jsonl"
-        self._known = _recorded(self.file)
+        self._nouns_by_key = _recorded(self.file)
         self._model: Any = None
 
     def __call__(self, title: str) -> tuple[str, ...]:
         """Raises ValueError for a title that is not recorded where no model is installed."""
         key = digest("title", title)
-        cached = self._known.get(key)
+        cached = self._nouns_by_key.get(key)
         if cached is None:
-            cached = self._known[key] = self._found(title)
+            cached = self._nouns_by_key[key] = self._model_nouns(title)
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with self.file.open("ab", buffering=0) as file:  # one write, so that processes do not mix their lines
                 file.write(json.dumps([key, cached]).encode() + b"\n")
         return cached
 
-    def _found(self, title: str) -> tuple[str, ...]:
+    def _model_nouns(self, title: str) -> tuple[str, ...]:
         if self._model is None:
             if self._name is None:
                 raise ValueError(f"the nouns of {title!r:.60} are not in {self.file}: {_MEND}")

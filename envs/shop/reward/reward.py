@@ -84,14 +84,14 @@ class Judge:
 
     def __init__(self, goal: Goal, nouns: Nouns):
         self._goal, self._nouns = goal, nouns
-        self._known: dict[str, tuple[TypeScore, int, int]] = {}
+        self._scores: dict[str, tuple[TypeScore, int, int]] = {}
 
     def score(self, product: Product, chosen: Mapping[str, str]) -> Score:
         """Of the purchase of a product with the options chosen, name -> value."""
-        goal, cached = self._goal, self._known.get(product.id)
+        goal, cached = self._goal, self._scores.get(product.id)
         if cached is None:
             cached = type_score(product, goal.product, self._nouns), *attributes_met(product, goal.attributes)
-            self._known[product.id] = cached
+            self._scores[product.id] = cached
         met = [option for option in goal.options if option_met(chosen.values(), option)] if chosen else []
         return Score(
             type=cached[0],

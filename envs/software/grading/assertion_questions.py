@@ -23,7 +23,7 @@ from manyturn.envs.software.source.edits import Edit, Piece, Places, applied
 
 VALUE, BOTH, TRUTH, RAISES, SEEN = "value", "both", "truth", "raises", "seen"
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-_Asked = tuple[str, tuple[Piece, ...]]
+_Question = tuple[str, tuple[Piece, ...]]
 
 # Of two opposite comparisons one is asked, whichever the test has. Orders may be partial: they have no opposite.
 _SAME = {ast.Eq: "==", ast.NotEq: "==", ast.Is: "is", ast.IsNot: "is", ast.In: "in", ast.NotIn: "in"}
@@ -84,7 +84,7 @@ class _QuestionInserter:
     def look(self, node: ast.AST) -> None:
         match node:
             case ast.Assert(test=test):
-                self._replace(node, [self._call(*question) for question in _asked(test, self._places)])
+                self._replace(node, [self._call(*question) for question in _questions(test, self._places)])
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name)) as call):
                 if question := list(_asked_of_unittest(name, call, self._places)):
                     self._replace(node, [self._call(*one) for one in question])
@@ -135,11 +135,11 @@ class _QuestionInserter:
         self.edits.append(Edit("", "", self._places.span(node), tuple(pieces)))
 
 
-def _asked(test: ast.expr, places: Places) -> Iterator[_Asked]:
+def _questions(test: ast.expr, places: Places) -> Iterator[_Question]:
     match test:
         case ast.BoolOp(op=ast.And(), values=values):
             for value in values:
-                yield from _asked(value, places)
+                yield from _questions(value, places)
         case ast.UnaryOp(op=ast.Not(), operand=inner):
             yield TRUTH, _condition(inner, places)
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
@@ -161,7 +161,7 @@ def _pair(left: ast.expr, sign: str, right: ast.expr, places: Places) -> tuple[P
     return ("(", places.span(left), f") {sign} (", places.span(right), ")")
 
 
-def _equality(left: ast.expr, right: ast.expr, places: Places) -> _Asked:
+def _equality(left: ast.expr, right: ast.expr, places: Places) -> _Question:
     left, right = _about(left), _about(right)
     if is_constant(right) != is_constant(left):
         return VALUE, (places.span(left if is_constant(right) else right),)
@@ -176,7 +176,7 @@ def _about(node: ast.expr) -> ast.expr:
     return node
 
 
-def _asked_of_unittest(name: str, call: ast.Call, places: Places) -> Iterator[_Asked]:
+def _asked_of_unittest(name: str, call: ast.Call, places: Places) -> Iterator[_Question]:
     match call.args:
         case [left, right, *_] if name in _EQUAL:
             yield _equality(left, right, places)
@@ -192,7 +192,7 @@ def _asked_of_unittest(name: str, call: ast.Call, places: Places) -> Iterator[_A
             elif name == "assertFalse":
                 yield TRUTH, _condition(value, places)
             else:
-                yield from _asked(value, places)
+                yield from _questions(value, places)
 
 
 def is_constant(node: ast.AST) -> bool:

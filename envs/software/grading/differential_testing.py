@@ -106,7 +106,7 @@ class Challenge(Generic[Program]):
         known_to_fail = expected_to_fail(tests.files, tests.pass_to_pass)
         self._chosen = tuple(t for t in (*tests.fail_to_pass, *tests.pass_to_pass) if t not in known_to_fail)
         paths = dict.fromkeys(test.partition("::")[0] for test in self._chosen)
-        self._asked = {path: questions(tests.files[path]) for path in paths if path in tests.files}
+        self._questions = {path: questions(tests.files[path]) for path in paths if path in tests.files}
         self._name, self._number = name, number
 
     def ask(self, sandbox: Sandbox, program: Program, seconds: float, budget: TimeBudget | None = None) -> Asked:
@@ -186,9 +186,9 @@ class Challenge(Generic[Program]):
 
         def make() -> QuestionDeck:
             to_fix = _functions(self._tests.fail_to_pass)
-            return drawn(self._asked, self._chosen, to_fix, draw, reference, [faulty(one) for one in self._faulty])
+            return drawn(self._questions, self._chosen, to_fix, draw, reference, [faulty(one) for one in self._faulty])
 
-        texts = {path: questions.text for path, questions in self._asked.items()}
+        texts = {path: questions.text for path, questions in self._questions.items()}
         where = sandbox.engine.model_dump_json() if isinstance(sandbox, DockerSandbox) else ""
         key = digest(where, self._name, number, self._chosen, texts, self._reference, self._faulty)
         return _decks.made(key, make, keep=lambda deck: not deck.timed_out)
@@ -221,7 +221,7 @@ class Challenge(Generic[Program]):
 
     def _of(self, test: str, deck: QuestionDeck) -> Questions:
         path = test.partition("::")[0]
-        return self._asked.get(deck.copied.get(path, path), Questions(b"", {}, {}))
+        return self._questions.get(deck.copied.get(path, path), Questions(b"", {}, {}))
 
 
 def _functions(tests: Sequence[str]) -> list[str]:

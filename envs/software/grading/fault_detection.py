@@ -71,7 +71,7 @@ class FaultReach:
     """
 
     def __init__(self, questions: Mapping[str, Questions], baseline: PytestRun):
-        self._asked = questions
+        self._questions = questions
         self._answers = dict[tuple[str, int], list[Any]]()  # of a test without parameters, to a question
         self._seen = dict[str, dict[Place, list[Seen]]]()  # by test
         for test, answers in baseline.answers.items():
@@ -100,7 +100,7 @@ class FaultReach:
             actual: what the program with each fault answers; None where it did not come to the test.
         """
         path = test.partition("::")[0]
-        own_text = self._asked[path].text
+        own_text = self._questions[path].text
         wrong = [self._wrong(path, expected, answers) for answers in actual]
         stops = [None if answers is None else _stop(expected, answers) for answers in actual]
         times = dict[int, int]()
@@ -139,13 +139,13 @@ class FaultReach:
             if answer[0] != other[0]:
                 break
             sides, others = self._sides(path, *answer), self._sides(path, *other)
-            if not agree(self._asked[path], answer, other) and len(others) == len(sides):
+            if not agree(self._questions[path], answer, other) and len(others) == len(sides):
                 one = len(sides) == 1
                 pairs |= {(at, n) for n, pair in enumerate(zip(sides, others, strict=True)) if one or not same(*pair)}
         return pairs
 
     def _sides(self, path: str, number: int, answer: Any) -> list[Any]:
-        source = self._asked[path]
+        source = self._questions[path]
         if source.raises.get(number) and isinstance(answer, list):
             return [bool(answer)]  # whoever raises what the test names is right
         both = source.kinds.get(number) == BOTH and isinstance(answer, list)

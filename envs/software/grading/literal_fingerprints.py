@@ -31,7 +31,7 @@ def clues(text: bytes, test: str, question: int, side: int, case: tuple[int, int
     [('at', 0, '1'), ('at', 1, '1'), ('list', 0, '2'), ('often', 1, '1'), ('often', 2, '1')]
     """
     sides = _sides(text).get(question, [])
-    inside = _told(list(_literals(sides[side])), "") if side < len(sides) else ()
+    inside = _clues(list(_literals(sides[side])), "") if side < len(sides) else ()
     return _outside(text, test.partition("::")[2], case).union(inside)
 
 
@@ -71,7 +71,7 @@ def _outside(text: bytes, name: str, case: tuple[int, int]) -> frozenset[Clue]:
     head = [node for node in nodes if id(node) in heads]
     head = head if theirs is None else list(_literals([theirs]))
     rest = [node for node in nodes if id(node) not in own and id(node) not in heads]
-    return frozenset([*_told(head, "head "), *_told(rest, "file ")])
+    return frozenset([*_clues(head, "head "), *_clues(rest, "file ")])
 
 
 def _case(test: _Function, number: int, count: int) -> ast.AST | None:
@@ -84,7 +84,7 @@ def _case(test: _Function, number: int, count: int) -> ast.AST | None:
     return None
 
 
-def _told(nodes: Sequence[ast.AST], where: str) -> Iterator[Clue]:
+def _clues(nodes: Sequence[ast.AST], where: str) -> Iterator[Clue]:
     constants = [repr(node.value) for node in nodes if isinstance(node, ast.Constant)]
     lists = [node for node in nodes if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict)]
     yield from ((f"{where}at", at, value) for at, value in enumerate(constants))

@@ -111,7 +111,7 @@ def drawn(
 def _settled(dealer: "_Dealer", baseline: PytestRun, reference: Run) -> QuestionDeck:
     """The deck, after the reference has answered it as programs will: the same tests in the same order."""
     own = {test: baseline.answers[test] for test, outcome in baseline.outcomes.items() if outcome == PASSED}
-    expected = {test: answers for test, answers in own.items() if not dealer.is_copy(test)} | dealer.kept
+    expected = {test: answers for test, answers in own.items() if not dealer.is_copy(test)} | dealer.answers
     if not expected:
         return dealer.deck((), {}, frozenset())
     together = dealer.together(expected)
@@ -170,9 +170,9 @@ class _Dealer:
 
     def __init__(self, by_path: Mapping[str, Questions], draw: Callable[[str, int], np.random.Generator], faults: int):
         self.files = {path: questions.text for path, questions in by_path.items()}
-        self.kept = dict[str, list[Any]]()  # id of a copied test -> answers
+        self.answers = dict[str, list[Any]]()  # id of a copied test -> answers
         self.cut = set[str]()
-        self._asked, self._draw = by_path, draw
+        self._questions, self._draw = by_path, draw
         self._copied, self._numbers = dict[str, str](), dict[str, int]()
         self._reach: FaultReach | None = None
         self._faults = range(faults)
@@ -182,7 +182,7 @@ class _Dealer:
     def reached(self) -> frozenset[str]:
         if self._reach is None:
             return frozenset()
-        originals, copies = {self._original(test) for test in self.kept}, self.kept.keys() - self._unsteady
+        originals, copies = {self._original(test) for test in self.answers}, self.answers.keys() - self._unsteady
         reached = [{test for test in originals if self._reach.proof(test, fault, copies)} for fault in self._faults]
         return frozenset().union(*reached) if all(reached) else frozenset()
 
@@ -200,16 +200,16 @@ class _Dealer:
             for _ in range(number):
                 copy = self._numbers[path] = self._numbers.get(path, -1) + 1
                 place = f"{path.removesuffix('.py')}_{copy}.py"
-                if place in self._asked:
+                if place in self._questions:
                     continue
                 self._copied[place] = path
-                self.files[place] = altered(self._asked[path].text, functions, copy, self._draw(path, copy))
+                self.files[place] = altered(self._questions[path].text, functions, copy, self._draw(path, copy))
                 made += [f"{place}::{function}" for function in functions]
         return made
 
     def look(self, baseline: PytestRun, run: PytestRun, spoilt: Sequence[PytestRun], keep_all: bool) -> None:
         """Note what reaches a fault, and keep that, or all."""
-        reach = self._reach = self._reach or FaultReach(self._asked, baseline)
+        reach = self._reach = self._reach or FaultReach(self._questions, baseline)
         cases = _cases(run.outcomes)
         expected = {test: answers for test, answers in run.answers.items() if self.is_copy(test)}
         expected = {test: _open(answers) if _stopped(run, test) else answers for test, answers in expected.items()}
@@ -220,7 +220,7 @@ class _Dealer:
         originals = {self._original(test) for test in expected}
         proofs = [reach.proof(test, fault) for test in originals for fault in self._faults]
         proved = expected.keys() if keep_all else frozenset().union(*proofs) & expected.keys()
-        self.kept |= {test: answers for test, answers in expected.items() if test in proved}
+        self.answers |= {test: answers for test, answers in expected.items() if test in proved}
         self.cut.update(test for test in proved if _stopped(run, test))
 
     def _original(self, test: str) -> str:
@@ -249,12 +249,12 @@ class _Dealer:
         other = {path: set[int]() for path in self.files}
         for test, answers in expected.items():
             place = test.partition("::")[0]
-            kinds = self._asked[self._copied.get(place, place)].kinds
+            kinds = self._questions[self._copied.get(place, place)].kinds
             for number, answer in answers:
                 if kinds.get(number) == BOTH:
                     (plain if len(answer) == _SIDES else other)[place].add(number)
         return {
-            place: other[place] | (self._asked[self._copied.get(place, place)].kinds.keys() - plain[place])
+            place: other[place] | (self._questions[self._copied.get(place, place)].kinds.keys() - plain[place])
             for place in self.files
         }
 

@@ -108,19 +108,19 @@ class Outcomes:
 
     def __init__(self, task):
         self.chosen = set(task["fail_to_pass"] + task["pass_to_pass"])
-        self.found = {}
+        self.outcomes = {}
 
     def pytest_collection_modifyitems(self, items):
         items[:] = [item for item in items if item.nodeid in self.chosen]
 
     def pytest_runtest_logreport(self, report):
-        before = self.found.get(report.nodeid)
+        before = self.outcomes.get(report.nodeid)
         if report.failed:
-            self.found[report.nodeid] = "failed"
+            self.outcomes[report.nodeid] = "failed"
         elif report.skipped and before != "failed":
-            self.found[report.nodeid] = "xfailed" if hasattr(report, "wasxfail") else "skipped"
+            self.outcomes[report.nodeid] = "xfailed" if hasattr(report, "wasxfail") else "skipped"
         elif report.when == "call" and before is None:
-            self.found[report.nodeid] = "passed"
+            self.outcomes[report.nodeid] = "passed"
 
 
 def run(task, report):
@@ -133,7 +133,7 @@ def run(task, report):
     status = int(pytest.main([*task["options"], f"--rootdir={top}", *files], plugins=[plugin]))
     sys.stdout.flush()
     with open(report, "w") as file:
-        json.dump(plugin.found, file)
+        json.dump(plugin.outcomes, file)
     os._exit(status)
 
 

@@ -67,7 +67,7 @@ class FaultValidator:
 
     def __init__(self, library: Library, sandbox: Callable[[], Sandbox], baseline: Baseline | None = None) -> None:
         self.library = library
-        self._trials, self._known = Trials(library, sandbox), baseline
+        self._trials, self._baseline = Trials(library, sandbox), baseline
         self._steady: dict[tuple[str, ...], tuple[frozenset[str], float]] = {}
 
     def __enter__(self) -> Self:
@@ -79,8 +79,8 @@ class FaultValidator:
     @cached_property
     def baseline(self) -> Baseline:
         """The library as it was released. Raises RuntimeError if none of its tests pass."""
-        if self._known is not None:
-            return self._known
+        if self._baseline is not None:
+            return self._baseline
         tests = test_files(self.library)
         traced = self._trials.run(Wanted(tests, trace=self.library.code), {})
         steady = frozenset.intersection(*(run.passed() for run in self._trials.run(Wanted(tests, RUNS), {})))

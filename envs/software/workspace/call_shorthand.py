@@ -29,7 +29,7 @@ def call_of(line: str, tools: Sequence[Schema]) -> str:
                 f"{name}: {str(error).lower()}: quote an argument with the quotes it does not contain"
             ) from None
     if len(words) > len(parameters):
-        raise BadCall(f"{name} takes {_told(parameters)}, not {len(words)} arguments: quote each argument")
+        raise BadCall(f"{name} takes {_usage(parameters)}, not {len(words)} arguments: quote each argument")
     pairs = zip(parameters.items(), words, strict=False)
     return call_text(name, **{key: _value(word, shape["type"]) for (key, shape), word in pairs})
 
@@ -45,7 +45,7 @@ def line_of(name: str, **arguments: Any) -> str:
     return " ".join([name, *(shlex.quote(str(value)) for value in arguments.values())])
 
 
-def _told(parameters: Mapping[str, Any]) -> str:
+def _usage(parameters: Mapping[str, Any]) -> str:
     return " ".join(key.upper() for key in parameters) or "no arguments"
 
 

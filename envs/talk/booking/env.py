@@ -95,7 +95,7 @@ class Booking(TalkEnv):
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._desk.open(town_for(task), task.id)
         self._errands: list[dict[str, Any]] = list(task.params["errands"])
-        self._said: dict[str, dict[str, str]] = {errand["kind"]: {} for errand in self._errands}
+        self._agent_values: dict[str, dict[str, str]] = {errand["kind"]: {} for errand in self._errands}
         self._heard: dict[str, dict[str, str]] = {errand["kind"]: {} for errand in self._errands}
         self._at = 0  # the errand that is being talked about
         opening = self.meet(task)
@@ -120,7 +120,7 @@ class Booking(TalkEnv):
         kind = self._kind
         for act in acts.understand(text, [SLOTS[name] for name in (*_REACH, "reference")], {}):
             if act.value:
-                self._said[kind][act.slot] = act.value.lower()
+                self._agent_values[kind][act.slot] = act.value.lower()
 
     def _listen(self, utterance: str) -> None:
         """Keep what the user says it wants, whoever plays the user; naming another errand's kind begins that one."""
@@ -153,7 +153,7 @@ class Booking(TalkEnv):
     def progress(self) -> float:
         right = [self._is_booked(errand) for errand in self._errands]
         for errand in self._errands:
-            sentences = self._said[errand["kind"]]
+            sentences = self._agent_values[errand["kind"]]
             right += [
                 bool(value) and sentences.get(name, "") == value.lower() for name, value in self._due(errand).items()
             ]
@@ -164,7 +164,7 @@ class Booking(TalkEnv):
         kind, heard = self._kind, self._heard[self._kind]
         able = [ask([name]) for name in (*TRAITS[kind], *TERMS[kind])]
         able += ["Sorry, there is nothing.", "Is there anything else?", query_text(kind, {}), query_text(kind, heard)]
-        venues = [venue for name in self._desk.found or () if (venue := self._desk.town.named(name, kind))]
+        venues = [venue for name in self._desk.venue_names or () if (venue := self._desk.town.named(name, kind))]
         if all(term in heard for term in TERMS[kind]):
             able += [book_text(kind, venue.name, heard) for venue in venues]
         able += [tell({name: value}) for venue in venues for name, value in venue.facts().items() if name in _REACH]
@@ -172,7 +172,11 @@ class Booking(TalkEnv):
         return list(dict.fromkeys(able))
 
     def anchor(self) -> Hashable:
-        return (self.task.id, self._at, json.dumps([self._heard, self._desk.booked, self._said, self._desk.found]))
+        return (
+            self.task.id,
+            self._at,
+            json.dumps([self._heard, self._desk.booked, self._agent_values, self._desk.venue_names]),
+        )
 
     def expert(self) -> str:
         """Asks all, looks it up, books, and tells all; knows what the user wants only to notice what it misheard."""
@@ -188,7 +192,7 @@ class Booking(TalkEnv):
                 return f"Is the {SLOTS[name].noun} {heard[name]}?"
         traits = {name: heard[name] for name in errand["traits"]}
         fit = self._desk.town.find(kind, traits)
-        if self._desk.found != [venue.name for venue in fit[:SHOWN]]:
+        if self._desk.venue_names != [venue.name for venue in fit[:SHOWN]]:
             return query_text(kind, traits)
         free = [venue for venue in fit if heard["day"] not in venue.full]
         if not free:
@@ -196,7 +200,7 @@ class Booking(TalkEnv):
         return book_text(kind, free[0].name, heard)
 
     def state(self) -> Any:
-        return [self._desk.booked, self._said, self._heard, self._desk.found, self._at]
+        return [self._desk.booked, self._agent_values, self._heard, self._desk.venue_names, self._at]
 
     def set_state(self, state: Any) -> None:
-        self._desk.booked, self._said, self._heard, self._desk.found, self._at = state
+        self._desk.booked, self._agent_values, self._heard, self._desk.venue_names, self._at = state

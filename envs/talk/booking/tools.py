@@ -21,7 +21,7 @@ class BookingDesk:
         toolset: the tools.
         town: where it is.
         booked: kind -> the last booking: name, terms and reference.
-        found: names of the venues that the last query listed; None before the first.
+        venue_names: names of the venues that the last query listed; None before the first.
     """
 
     town: Town
@@ -29,12 +29,12 @@ class BookingDesk:
     def __init__(self) -> None:
         self.toolset = Toolset([self.query_restaurants, self.query_hotels, self.book_table, self.book_room])
         self.booked: dict[str, dict[str, str]] = {}
-        self.found: list[str] | None = None
+        self.venue_names: list[str] | None = None
 
     def open(self, town: Town, key: str) -> None:
         """Forget everything and work in a town; the key makes references differ between tasks."""
         self.town, self._key = town, key
-        self.booked, self.found = {}, None
+        self.booked, self.venue_names = {}, None
 
     def venue(self, kind: str) -> Venue | None:
         """The venue that is booked."""
@@ -89,7 +89,7 @@ class BookingDesk:
     def _query(self, kind: str, arguments: Mapping[str, str | int | None]) -> dict[str, Any]:
         constraints = {name: str(value) for name, value in arguments.items() if value is not None}
         venues = self.town.find(kind, constraints)
-        self.found = [venue.name for venue in venues[:SHOWN]]
+        self.venue_names = [venue.name for venue in venues[:SHOWN]]
         return {"found": len(venues), "first": [venue.facts() for venue in venues[:SHOWN]]}
 
     def _book(self, kind: str, name: str, terms: Mapping[str, str]) -> dict[str, str]:

@@ -75,7 +75,7 @@ class Guessing(TalkEnv):
         self._table = self.table_of(task)
         self._choices: list[str] = list(task.params["choices"])
         self._left = list(self._choices)
-        self._asked: list[str] = []
+        self._trait_names: list[str] = []
         self._gained = 0.0
         return self.meet(task)
 
@@ -87,8 +87,8 @@ class Guessing(TalkEnv):
         traits = self._table.traits_in(action)
         heard = self.user.hear(action)
         answer = answer_in(heard.utterance)
-        if len(traits) == 1 and traits[0].name not in self._asked:
-            self._asked.append(traits[0].name)
+        if len(traits) == 1 and traits[0].name not in self._trait_names:
+            self._trait_names.append(traits[0].name)
         if len(traits) == 1 and answer is not None:
             left = self._table.fitting(self._left, traits[0].name, answer)
             if left:  # a user that contradicts itself tells nothing
@@ -112,7 +112,7 @@ class Guessing(TalkEnv):
         return [trait.question for trait in self._table.traits] + [f"guess {name}" for name in self._choices]
 
     def anchor(self) -> Hashable:
-        return (self.task.id, tuple(self._left), tuple(sorted(self._asked)))
+        return (self.task.id, tuple(self._left), tuple(sorted(self._trait_names)))
 
     def progress(self) -> float:
         return 1 - math.log(len(self._left)) / math.log(len(self._choices))
@@ -122,7 +122,7 @@ class Guessing(TalkEnv):
 
     def expert(self) -> str:
         """Asks what is expected to tell most; guesses when nothing more is to be learnt, or no turn is left."""
-        question = self._table.best_question(self._left, self._asked)
+        question = self._table.best_question(self._left, self._trait_names)
         if question is None or self.turn + 1 >= self.max_turns:
             return f"guess {self._left[0]}"
         return question.question
@@ -131,10 +131,10 @@ class Guessing(TalkEnv):
         return f"guess {self.task.params['secret']}"
 
     def state(self) -> Any:
-        return [self._left, self._asked]
+        return [self._left, self._trait_names]
 
     def set_state(self, state: Any) -> None:
-        self._left, self._asked = state
+        self._left, self._trait_names = state
 
 
 class TwentyQuestions(Guessing):

@@ -101,22 +101,22 @@ class Support(TalkEnv):
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._feelings = Feelings(task.params["need"], task.params["matter"], task.params["taboo"])
         self._reaction = ""
-        self._said = self.meet(task)
-        return self._said
+        self._utterance = self.meet(task)
+        return self._utterance
 
     def reply(self, action: str) -> Turn:
         feelings = self._feelings
-        self._reaction, change = feelings.hear(action, self._said)
+        self._reaction, change = feelings.hear(action, self._utterance)
         ends = "best" if feelings.mood >= BEST else "worst" if feelings.mood < WORST else ""
         heard = self.user.hear(
             action, {"reaction": self._reaction, "change": change, "mood": feelings.mood, "ends": ends}
         )
-        self._said = heard.utterance
+        self._utterance = heard.utterance
         if ends == "best":
-            return self.succeed(self._said)
+            return self.succeed(self._utterance)
         if ends or heard.done or self.turn + 1 >= self.max_turns:
-            return self.fail(self._said, outcome=feelings.mood / BEST)
-        return self.go_on(self._said) if action.strip() else self.invalid(self._said)
+            return self.fail(self._utterance, outcome=feelings.mood / BEST)
+        return self.go_on(self._utterance) if action.strip() else self.invalid(self._utterance)
 
     def admissible(self) -> list[str]:
         """For each kind of support its next unused sentence, about each topic; and a dismissal."""
@@ -142,10 +142,10 @@ class Support(TalkEnv):
         return sentence(need, (fresh or CUES[need])[0], self._feelings.matter)
 
     def state(self) -> Any:
-        return [self._feelings.save(), self._reaction, self._said]
+        return [self._feelings.save(), self._reaction, self._utterance]
 
     def set_state(self, state: Any) -> None:
-        feelings, self._reaction, self._said = state
+        feelings, self._reaction, self._utterance = state
         self._feelings.load(feelings)
 
 

@@ -114,7 +114,7 @@ class Tutor(TalkEnv):
         self._skills: list[str] = list(task.params["skills"])
         self._tracer = Tracer(len(self._skills))
         self._pupil = Pupil(task.params["known"], task.params["pace"], rng)
-        self._unknown = self._pupil.known.count(False)
+        self._unknown = self._pupil.mastery.count(False)
         greeting = self.meet(task)
         return f"{greeting}\nSkills, in order: {', '.join(self._skills)}."
 
@@ -157,7 +157,7 @@ class Tutor(TalkEnv):
 
     def _test(self, text: str) -> Turn:
         gain = self.progress()
-        text = f"{text}\nTest: {sum(self._pupil.known)} of {len(self._skills)} skills."
+        text = f"{text}\nTest: {sum(self._pupil.mastery)} of {len(self._skills)} skills."
         return (self.succeed if gain == 1 else self.fail)(text, outcome=gain)
 
     def admissible(self) -> list[str]:
@@ -168,16 +168,16 @@ class Tutor(TalkEnv):
         return (self.task.id, tuple(round(belief, 6) for belief in self._tracer.belief), self._pupil.failed)
 
     def progress(self) -> float:
-        return (self._unknown - self._pupil.known.count(False)) / self._unknown
+        return (self._unknown - self._pupil.mastery.count(False)) / self._unknown
 
     def notes(self) -> Mapping[str, Any]:
         return {**super().notes(), "belief": list(self._tracer.belief)}
 
     def expert(self) -> str:
         """Knows what the pupil knows: lets it fail in the first skill that it lacks, and explains."""
-        if all(self._pupil.known):
+        if all(self._pupil.mastery):
             return "test"
-        skill = self._pupil.known.index(False)
+        skill = self._pupil.mastery.index(False)
         return f"{'explain' if self._pupil.failed == skill else 'exercise'} {self._skills[skill]}"
 
     def state(self) -> Any:

@@ -20,17 +20,17 @@ class Pupil:
     """Skills 0 to n-1, each of which needs the one before it.
 
     Args:
-        known: n flags.
+        mastery: n flags, True for a skill that it has at the beginning.
         pace: from 0 to 1, what every chance to learn is multiplied with; a tutor does not know it.
         rng: all chance.
 
     Attributes:
-        known: n flags, as they are at the moment.
+        mastery: n flags, as they are at the moment.
         failed: the skill whose exercise it has just failed, or None.
     """
 
     def __init__(self, mastery: Sequence[bool], pace: float, rng: np.random.Generator):
-        self.known = list(mastery)
+        self.mastery = list(mastery)
         self.failed: int | None = None
         self._pace, self._rng = pace, rng
 
@@ -56,18 +56,18 @@ class Pupil:
         return right
 
     def _answers(self, skill: int) -> bool:
-        return bool(self._rng.random() < (1 - SLIP if self.known[skill] else GUESS))
+        return bool(self._rng.random() < (1 - SLIP if self.mastery[skill] else GUESS))
 
     def _learn(self, skill: int, chance: float) -> None:
         draw = self._rng.random()  # drawn in any case, so that what is known does not shift later chance
-        if draw < chance * self._pace and all(self.known[:skill]):
-            self.known[skill] = True
+        if draw < chance * self._pace and all(self.mastery[:skill]):
+            self.mastery[skill] = True
 
     def save(self) -> Any:
-        return [self.known, self.failed]
+        return [self.mastery, self.failed]
 
     def load(self, state: Any) -> None:
-        self.known, self.failed = state
+        self.mastery, self.failed = state
 
 
 class Tracer:

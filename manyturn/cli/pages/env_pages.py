@@ -65,7 +65,7 @@ def arguments(cls: type) -> tuple[Argument, ...]:
     """The arguments of a constructor, each with what the class says of it, or the base that it refers to."""
     parameters = inspect.signature(cls).parameters
     names = arguments_of(cls)
-    descriptions = [_told(described(base).sections.get("Args", "")) for base in cls.__mro__]
+    descriptions = [_argument_texts(described(base).sections.get("Args", "")) for base in cls.__mro__]
 
     def about(name: str) -> str:
         texts = (texts[name] for texts in descriptions if name in texts)
@@ -78,7 +78,7 @@ def arguments(cls: type) -> tuple[Argument, ...]:
     return tuple(Argument(name, default(name), about(name)) for name in names or parameters)
 
 
-def _told(text: str) -> dict[str, str]:
+def _argument_texts(text: str) -> dict[str, str]:
     """Argument -> what ``Args`` says of it, on one line."""
     texts: dict[str, str] = {}
     names: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ class _Actor(abc.ABC):
     def __init__(self, token: str, home: str | None):
         self._token, self._home = token, home
         self._work: asyncio.Task[None] | None = None
-        self._found: asyncio.Future[str] | None = None
+        self._address: asyncio.Future[str] | None = None
 
     @abc.abstractmethod
     async def serve(self, place: Listening, announce: Callable[[str], object]) -> None:
@@ -42,12 +42,12 @@ class _Actor(abc.ABC):
         is_here = is_same_machine(node, self._home or "")
         if self._home is not None and not is_here:
             raise ValueError(f"Ray has placed a {self.what} at {node}: {OTHERS}")
-        if self._found is None:  # or it was asked before, over a connection that broke
-            self._found = asyncio.get_running_loop().create_future()
+        if self._address is None:  # or it was asked before, over a connection that broke
+            self._address = asyncio.get_running_loop().create_future()
             place = Listening("127.0.0.1" if is_here else node, 0, self._token)
-            self._work = asyncio.create_task(self.serve(place, self._found.set_result))
+            self._work = asyncio.create_task(self.serve(place, self._address.set_result))
             self._work.add_done_callback(lambda work: work.cancelled() or os.kill(os.getpid(), signal.SIGKILL))
-        return await asyncio.shield(self._found)
+        return await asyncio.shield(self._address)
 
     async def lasting(self) -> None:
         """Return never: the call fails when this process has ended."""

@@ -106,12 +106,12 @@ def _tools(episodes: Episodes) -> dict[str, _Tool]:
     async def begin(request: _Begin) -> CallToolResult:
         moment = await episodes.begin(request.task, request.split, request.seed)
         handle = f"This is episode {moment.episode}: name it in every act."
-        return _told(moment, [instructions, moment.answer.observation, handle], {"instructions": instructions})
+        return _moment_result(moment, [instructions, moment.answer.observation, handle], {"instructions": instructions})
 
     async def act(request: _Act) -> CallToolResult:
         moment = await episodes.act(request.episode, request.text, request.turn)
         over = "The episode has ended: no turns are left." if moment.answer.truncated else "The episode has ended."
-        return _told(moment, [moment.answer.observation, over if moment.answer.ended else ""], {})
+        return _moment_result(moment, [moment.answer.observation, over if moment.answer.ended else ""], {})
 
     async def leave(request: _Leave) -> CallToolResult:
         await episodes.leave(request.episode)
@@ -138,7 +138,7 @@ def _checked(kind: type[_Arguments], given: Any) -> _Arguments:
         raise Refusal("bad_request", f"{where[:100]}: {fault['msg']}") from None
 
 
-def _told(moment: Moment, texts: list[str], more: dict[str, Any]) -> CallToolResult:
+def _moment_result(moment: Moment, texts: list[str], more: dict[str, Any]) -> CallToolResult:
     structured = {"text": moment.answer.observation, **moment.place(), **more}
     return _result(texts, structured, {f"{META}{name}": value for name, value in moment.judged().items()})
 

@@ -55,7 +55,7 @@ def test_a_text_that_was_seen_before_has_its_ids_whoever_changed_the_list_and_ho
     for text in texts:
         template.encode(text).append(0)
     assert [template.encode(text) for text in (*texts, *texts[::-1])] == expected + expected[::-1]
-    assert 0 < len(template._known) <= 4096, "a long run would keep all that it ever saw"
+    assert 0 < len(template._ids_by_text) <= 4096, "a long run would keep all that it ever saw"
 
 
 def test_templates_that_keep_prefixes_pass_the_check(template):

@@ -85,7 +85,7 @@ def test_what_no_search_has_shown_cannot_be_cited(hard: Search) -> None:
 
 def test_everything_that_was_found_cannot_be_cited_at_once(hard: Search) -> None:
     read_all(hard)
-    everything = list(hard._research.found)
+    everything = list(hard._research.passage_ids)
     assert len(everything) > 4
     assert "success" not in answered(hard, hard.task.params["answers"][0], everything)
     assert "cite at most 4" in hard.observation
@@ -104,7 +104,7 @@ def test_searches_run_out_and_refused_ones_do_not_count(hard: Search) -> None:
 def test_a_needed_passage_pays_once(hard: Search) -> None:
     query, name = hard.task.params["queries"][0], hard.task.params["supports"][0]
     paid = [hard.step(call_text("search", query=query))[-1]["reward_parts"].get("found", 0.0) for _ in range(2)]
-    assert name in hard._research.found and paid[0] >= FOUND and paid[1] == 0.0
+    assert name in hard._research.passage_ids and paid[0] >= FOUND and paid[1] == 0.0
     read_all(hard)
     assert hard.progress() == 1.0
     plain = Search(difficulty="hard")

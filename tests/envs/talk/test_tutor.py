@@ -18,7 +18,7 @@ def taught(first_fails: bool, known=(True, False)):
         pupil = Pupil(known, 1.0, rng)
         pupil.failed = 1 if first_fails else None
         pupil.explain(1)
-        return pupil.known[1]
+        return pupil.mastery[1]
 
     return trial
 
@@ -92,7 +92,7 @@ def test_the_gain_counts_only_what_was_unknown():
     env = Tutor()
     env.reset(seed=1)
     unknown = [n for n, known in enumerate(env.task.params["known"]) if not known]
-    env._pupil.known[unknown[0]] = True
+    env._pupil.mastery[unknown[0]] = True
     *_, info = env.step("Now the test: test")
     assert info["reward_parts"] == {"outcome": 1 / len(unknown)}
 
@@ -103,9 +103,9 @@ def test_the_gain_counts_only_what_was_unknown():
 def test_what_is_no_command_teaches_nothing(text):
     env = Tutor()
     env.reset(seed=1)
-    known, belief = list(env._pupil.known), list(env._tracer.belief)
+    known, belief = list(env._pupil.mastery), list(env._tracer.belief)
     *_, info = env.step(text)
-    assert not info["understood"] and env._pupil.known == known and env._tracer.belief == belief
+    assert not info["understood"] and env._pupil.mastery == known and env._tracer.belief == belief
 
 
 def test_a_hint_needs_a_failed_exercise_and_is_good_for_one():

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.versions
 def _stopped(work, drain):
     async def main():
         with Stopping(drain) as stopping:
-            return await stopping.run(work()), stopping.asked
+            return await stopping.run(work()), stopping.stop_signal
 
     return asyncio.run(main())
 
@@ -64,7 +64,7 @@ def test_the_second_signal_ends_work_that_does_not_listen():
 
     async def _busy(stopping):
         os.kill(os.getpid(), signal.SIGINT)
-        while stopping.asked is None:
+        while stopping.stop_signal is None:
             pass
         os.kill(os.getpid(), signal.SIGINT)
         while True:
@@ -83,7 +83,7 @@ def test_a_signal_that_is_ignored_stays_ignored():
             with Stopping() as stopping:
                 os.kill(os.getpid(), signal.SIGHUP)
                 await asyncio.sleep(0.05)
-                return stopping.asked
+                return stopping.stop_signal
 
         assert asyncio.run(main()) is None
     finally:

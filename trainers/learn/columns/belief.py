@@ -39,7 +39,7 @@ class BeliefConfig(ColumnConfig):
 def belief(step: PlayedStep, config: BeliefConfig) -> Supplied:
     """Beliefs, the mean of the first and the last ones, and how long it took to ask."""
     began = time.monotonic()
-    belief_by_episode = _asked(step)
+    belief_by_episode = _beliefs(step)
     columns = {
         "belief": np.concatenate([np.append(before[1:], np.nan) for before in belief_by_episode]),
         "prior": np.concatenate([np.full(len(before), before[0]) for before in belief_by_episode]),
@@ -50,7 +50,7 @@ def belief(step: PlayedStep, config: BeliefConfig) -> Supplied:
     )
 
 
-def _asked(step: PlayedStep) -> list[FloatK]:
+def _beliefs(step: PlayedStep) -> list[FloatK]:
     """The probability of the true answer before each reply, one array for each episode."""
     from manyturn.trainers.learn.reading.belief import (  # torch, which a recipe is checked without
         Forced,

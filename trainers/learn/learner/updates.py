@@ -56,7 +56,7 @@ class Updates(Generic[Head]):
         """
         samples, gathered = before.samples, defaultdict[str, list[float]](list)
         self.gap, stopped = None, 0.0
-        self.reader.asked = self.reader.computed = 0
+        self.reader.requested = self.reader.computed = 0
         episodes = {sample.episode for sample in samples if kept_E is None or kept_E[sample.episode]}
         for chosen in self._minibatches(sorted(episodes), key):
             indices = [i for i, sample in enumerate(samples) if sample.episode in chosen]

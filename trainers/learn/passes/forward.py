@@ -194,7 +194,7 @@ class Reader:
         compiled: what the model's layers are while a pass computes; None: as they are.
 
     Attributes:
-        asked, computed: tokens of the samples that were read, and those that were computed for it.
+        requested, computed: tokens of the samples that were read, and those that were computed for it.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class Reader:
         self.model, self.budget, self.temperature = model, budget, temperature
         self.packing: Packing = packing
         self._frozen, self._compiled = frozen, compiled
-        self.asked = self.computed = 0
+        self.requested = self.computed = 0
         if packing != "padding":
             try:
                 attend_by_tree(self.body)
@@ -271,7 +271,7 @@ class Reader:
         return read(self.model, samples, self.temperature, self.packing, self._frozen, self.budget.tokens)
 
     def _counted(self, samples: Sequence[Sample], reading: Reading) -> Reading:
-        self.asked += sum(map(len, samples))
+        self.requested += sum(map(len, samples))
         self.computed += reading.reply_mask.numel() if reading.node is None else len(reading.hidden)
         return reading
 

@@ -39,7 +39,7 @@ class FrozenStates:
 
     def __init__(self, model: PreTrainedModel, below: int, most_bytes: float):
         self._below, self._most, self.bytes = below, most_bytes, 0
-        self._kept: dict[bytes, torch.Tensor] = {}
+        self._cache: dict[bytes, torch.Tensor] = {}
         decoder = model.get_decoder()
         _check_frozen(model, decoder, below)
         self._check_entry(decoder)
@@ -65,12 +65,12 @@ class FrozenStates:
 
     def forget(self) -> None:
         """Keep nothing: other sequences come."""
-        self._kept.clear()
+        self._cache.clear()
         self.bytes = 0
 
     def _states(self, decoder: PreTrainedModel, samples: Sequence[Sample]) -> dict[bytes, torch.Tensor]:
         """The states (T, D) of each sample by its tokens; keeps those that are new while there is room."""
-        states = {key: self._kept[key] for sample in samples if (key := _key(sample)) in self._kept}
+        states = {key: self._cache[key] for sample in samples if (key := _key(sample)) in self._cache}
         missing = {key: sample for sample in samples if (key := _key(sample)) not in states}
         if not missing:
             return states
@@ -79,7 +79,7 @@ class FrozenStates:
             states[key] = row[: len(sample)]
             size = states[key].nbytes
             if self.bytes + size <= self._most:
-                self._kept[key] = states[key].clone()  # a slice would keep the padding and the other rows
+                self._cache[key] = states[key].clone()  # a slice would keep the padding and the other rows
                 self.bytes += size
         return states
 

@@ -50,4 +50,4 @@ class Passes:
 
     def counted(self, reader: Reader) -> tuple[int, int]:
         """Tokens that were asked for and computed since these counts of the reader were set to 0."""
-        return reader.asked, reader.computed
+        return reader.requested, reader.computed

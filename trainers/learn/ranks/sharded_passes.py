@@ -105,8 +105,8 @@ class SharedPasses(Passes):
         return self._ranks.summed(sums)
 
     def counted(self, reader: Reader) -> tuple[int, int]:
-        sums = self._ranks.summed({"asked": reader.asked, "computed": reader.computed})
-        return int(sums["asked"]), int(sums["computed"])
+        sums = self._ranks.summed({"requested": reader.requested, "computed": reader.computed})
+        return int(sums["requested"]), int(sums["computed"])
 
     def _pass(
         self, reader: Reader, samples: Sequence[Sample], chosen: list[int], shortest: int, loss: Loss

@@ -55,35 +55,35 @@ class StepReading:
     ):
         self.reader, self.samples = reader, samples
         self._heads, self._places, self._reference = dict(heads), frozenset(places), reference
-        self._others, self._said = dict(others), dict[str, Rows]()
+        self._others, self._other_rows = dict(others), dict[str, Rows]()
         self._closed = False
 
     @property
     def logprob(self) -> Rows:
         """(T,) log-probability of each token that was said, at the sampling temperature; 0 elsewhere."""
-        return self._kept["logprob"]
+        return self._rows["logprob"]
 
     @property
     def entropy(self) -> Rows:
         """(T,) entropy in nats of the distribution that the token was drawn from, 0 where nothing was said."""
-        return self._kept["entropy"]
+        return self._rows["entropy"]
 
     def head_values(self, head: str) -> Rows:
         """The output of a head: the critic's value before each token (T,), the progress estimator's one per reply."""
         if head in self._others:
-            self._check_open(is_read=head in self._said)
-            if head not in self._said:
-                self._said[head] = self._others[head](self.samples)
-            return self._said[head]
+            self._check_open(is_read=head in self._other_rows)
+            if head not in self._other_rows:
+                self._other_rows[head] = self._others[head](self.samples)
+            return self._other_rows[head]
         if head not in self._heads:
             raise ValueError(f"there is no head {head!r}: add a section [{head}]")
-        return self._kept[f"head {head}"]
+        return self._rows[f"head {head}"]
 
     def hidden(self, place: Place) -> Rows:
         """(P, D) hidden states: of the tokens that were said, or at the ends of replies, of each sample."""
         if place not in self._places:
             raise ValueError(f"hidden states at {place!r} are not kept: name the place in a column's ``hidden``")
-        return self._kept[f"hidden {place}"]
+        return self._rows[f"hidden {place}"]
 
     @cached_property
     def reference(self) -> Rows | None:
@@ -96,7 +96,7 @@ class StepReading:
     @property
     def is_made(self) -> bool:
         """True if the policy has read the samples."""
-        return "_kept" in vars(self)
+        return "_rows" in vars(self)
 
     def at_replies(self, rows: Sequence[Any]) -> np.ndarray:
         """One (T,) row for each sample as an array over all tokens that were said, in the order of token columns."""
@@ -111,7 +111,7 @@ class StepReading:
         self._closed = True
 
     @cached_property
-    def _kept(self) -> dict[str, Rows]:
+    def _rows(self) -> dict[str, Rows]:
         names = ["logprob", "entropy", *(f"head {name}" for name in self._heads)]
         names += [f"hidden {place}" for place in self._places]
         return self._over({name: watch_called(name, self._heads) for name in names})

@@ -28,11 +28,11 @@ class Reference:
 
     def __init__(self, trained: Sequence[torch.Tensor]):
         self._trained = trained
-        self._kept: list[torch.Tensor] = []
+        self._weights: list[torch.Tensor] = []
 
     def keep(self) -> None:
         """Take the present weights for the reference."""
-        self._kept = [weights.detach().clone() for weights in self._trained]
+        self._weights = [weights.detach().clone() for weights in self._trained]
 
     def over(self, reader: Reader, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
         """Read the samples with the reference's weights."""
@@ -42,10 +42,10 @@ class Reference:
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
         """The model with the reference's weights."""
-        if not self._kept:
+        if not self._weights:
             raise RuntimeError("there is no reference policy yet: begin_reinforcement() keeps it")
         own = [weights.detach().clone() for weights in self._trained]
-        self._set(self._kept)
+        self._set(self._weights)
         try:
             yield
         finally:
@@ -62,9 +62,9 @@ class Reference:
 
     def state(self) -> dict[str, torch.Tensor]:
         """The same as they are kept, which may be a rank's shards."""
-        return {f"reference.{number}": weights for number, weights in enumerate(self._kept)}
+        return {f"reference.{number}": weights for number, weights in enumerate(self._weights)}
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``; before the end of a warm-up there are none."""
         if "reference.0" in tensors:
-            self._kept = [tensors[f"reference.{n}"].to(weights.device) for n, weights in enumerate(self._trained)]
+            self._weights = [tensors[f"reference.{n}"].to(weights.device) for n, weights in enumerate(self._trained)]

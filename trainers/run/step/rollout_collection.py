@@ -49,7 +49,7 @@ async def play_groups(
         E episodes in the order of the plan.
     """
     path, rollout = folder.journal_file(step, round), run.config.rollout
-    episodes = _found(plan, path, run.versions)
+    episodes = _recorded_episodes(plan, path, run.versions)
     if len(episodes) < len(plan) and (run.config.engine.capabilities.keeps_bits or rollout.branching is not None):
         episodes = {}
         path.unlink(missing_ok=True)
@@ -117,7 +117,7 @@ def _journal(path: Path, versions: list[int]) -> Journal:
     return Journal(path, {"policy_version": versions, "schema_version": SCHEMA_VERSION})
 
 
-def _found(plan: Plan, path: Path, versions: list[int]) -> dict[EpisodeKey, Episode]:
+def _recorded_episodes(plan: Plan, path: Path, versions: list[int]) -> dict[EpisodeKey, Episode]:
     if not path.is_file():
         return {}
     try:

@@ -119,13 +119,13 @@ def _episode(run: Run, trajectory: Trajectory, agents: Mapping[str, Agent], numb
                 f"{', '.join(run.roles)}: name trajectories of this environment"
             )
         if row["role"] in players:
-            recorded = _said(row, agents[row["role"]].format)
+            recorded = _recorded_act(row, agents[row["role"]].format)
             act = players[row["role"]].take_down(Answer(row["observation"], role=row["role"]), recorded)
             episode.turns.append(_turn(row, act))
     return episode
 
 
-def _said(row: Row, reply_format: ReplyFormat) -> Act:
+def _recorded_act(row: Row, reply_format: ReplyFormat) -> Act:
     """The recorded reply, with the action that it means in the policy's format."""
     reply, action = row["reply"], row["action"]
     if not (row["format_valid"] and row["understood"]):

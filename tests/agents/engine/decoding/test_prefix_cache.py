@@ -74,7 +74,7 @@ class World:
     def users(self) -> list[int]:
         """How often each page is used, counted anew."""
         held = [row.pages.tolist() for row in self.running.values()]
-        held += [kept.pages for kept in self.caches.kept.values()]
+        held += [kept.pages for kept in self.caches.entries.values()]
         return [sum(pages.count(page) for pages in held) for page in range(1, PAGES + 1)]
 
 
@@ -127,8 +127,8 @@ def test_an_episode_that_waits_for_its_environment_gives_way_to_one_that_asks():
         world.ask(key, [key] * 60)
         world.forward(9)
         world.end(key, keep=True)
-    assert list(world.caches.kept) == [0, 1, 2] and world.pool.free == PAGES - 12
+    assert list(world.caches.entries) == [0, 1, 2] and world.pool.free == PAGES - 12
     world.ask(3, [3] * 90)
-    assert list(world.caches.kept) == [1, 2], "the one that was used longest ago"
+    assert list(world.caches.entries) == [1, 2], "the one that was used longest ago"
     found = world.caches.begin(4, Row([4] * 90, [0.5] * LIMIT, 1.0), asking=(1, 2))
-    assert found == "full" and {1, 2} <= set(world.caches.kept), "those that ask themselves keep what they have"
+    assert found == "full" and {1, 2} <= set(world.caches.entries), "those that ask themselves keep what they have"
