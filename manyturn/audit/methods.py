@@ -111,7 +111,7 @@ def _part(word: str) -> Mapping[str, Any]:
     if values:
         raise MethodError(f"{word}: options belong to a stage, as in advantage={name}:{options}")
     if not (section := load_recipe(name).get("credit")):
-        raise MethodError(f"the recipe {name} changes no credit, so that its turns get what they have without it")
+        raise MethodError(f"the recipe {name} changes no credit: turns get the same without it")
     return {"credit": section}
 
 

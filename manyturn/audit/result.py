@@ -116,8 +116,8 @@ class CreditAudit:
             )
         elif self.truth.reliability < self.config.reliability:
             lines.append(
-                f"The truth's reliability is {self.truth.reliability:.3f}, below {self.config.reliability:g}: "
-                f"continuations ended by {self.played.ended}. {_FIXES[self.played.ended]} before ranking by this table."
+                f"The reliability of the truth is {self.truth.reliability:.3f}, below {self.config.reliability:g}. "
+                f"{_FIXES[self.played.ended]} before you rank by this table."
             )
         for score in self.anchors:
             if score.shared < RECURS:
@@ -127,7 +127,7 @@ class CreditAudit:
             elif score.forgotten.low > FORGETS:
                 lines.append(
                     f"The anchor {score.anchor} forgets what decides: {score.forgotten.mean:.0%} of the spread of "
-                    "values is among turns that it takes for one situation."
+                    "values is among turns that it treats as one situation."
                 )
         return [*lines, *self._least_forgetful()]
 
@@ -139,8 +139,8 @@ class CreditAudit:
         if least is None or not worst > max(FORGETS, least.forgotten.mean):
             return []
         return [
-            f"Of the anchors that come back, {least.anchor} forgets least: {least.forgotten.mean:.0%} of that spread, "
-            f"and {least.shared:.0%} of turns have a companion by it."
+            f"Of the anchors that recur, {least.anchor} forgets least: {least.forgotten.mean:.0%} of that spread, with "
+            f"a companion for {least.shared:.0%} of turns."
         ]
 
     @property

@@ -44,7 +44,7 @@ def _facts(audit: CreditAudit) -> tuple[str, ...]:
         f"turns{success}; true effects from {played.continuations:,} continuations, {played.steps:,} steps",
         f"reliability of the truth {truth.reliability:.2f}, within episodes {truth.reliability_within:.2f}, of the "
         f"gradient {number(truth.gradient)}; {truth.certain:.0%} of turns have a certain effect, "
-        f"{number(100 * truth.carrying, 0)}% carry nine tenths of all effect",
+        f"{number(100 * truth.carrying, 0)}% account for nine tenths of all effect",
         *_branches(audit),
     )
 
@@ -54,7 +54,7 @@ def _branches(audit: CreditAudit) -> list[str]:
     if math.isnan(audit.branches):
         return []
     return [
-        f"methods with branches see {audit.config.siblings} of each turn: {audit.branches:.0f} for each episode",
+        f"methods with branches get {audit.config.siblings} for each turn: {audit.branches:.0f} for each episode",
     ]
 
 

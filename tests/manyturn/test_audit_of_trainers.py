@@ -122,6 +122,21 @@ def test_a_replay_that_reads_something_else_ends_at_the_turn(tmp_path, right, wr
         runpy.run_path(str(tmp_path / "page.py"), {**names, "played": rollout_table()})
 
 
+class Endless(Walk):
+    """The same where the rollout loop ends an episode, and the environment never does."""
+
+    def step(self, text):
+        return (*super().step(text)[:2], False)
+
+
+def test_the_limit_of_the_rollout_loop_ends_continuations_that_the_environment_does_not(tmp_path):
+    assert "max_turns = 30" in BOTH
+    (tmp_path / "page.py").write_text(TRL + BOTH.replace("max_turns = 30", "max_turns = 6"), encoding="utf-8")
+    names = {"tokenizer": Characters(), "generate": generate, "played": rollout_table()}
+    audits = [runpy.run_path(str(tmp_path / "page.py"), {**names, "begin": env})["audit"] for env in (Walk, Endless)]
+    assert np.array_equal(*(audit.sample.effects.effect_K for audit in audits))
+
+
 def test_continuations_that_earn_something_else_are_noticed():
     audits = [
         mc.audit_rollouts(coins((0.0, 1.0) * 4), lambda row, turns, number, worth=worth: worth(row, turns), ["grpo"], 4)

@@ -47,13 +47,13 @@ def credit_audit(
         Methods such as grpo gigpo gra+gigpo gigpo:turn_weight=2.0 advantage=gigpo+modulation=empg: advantages, reward
         stages, modulations and recipes. Others are compared with the first. Default: all that are registered.
     anchors
-        Kinds by which situations are told apart: environment, text, history, clock. Default: all.
+        Kinds of keys for situations: environment, text, history, clock. Default: all.
     policy
         random, expert, expert:0.5 for an expert with half random moves, FILE.py:FUNCTION, a run's folder or a model.
     env_args
         Arguments of the environment's constructor as a TOML table; or one, as in --env.args.difficulty hard.
     split
-        Split that the tasks are from. Default: train.
+        Split of the tasks. Default: train.
     tasks
         Tasks. Default: 24.
     group
@@ -61,26 +61,26 @@ def credit_audit(
     seed
         All randomness derives from it. Default: 0.
     chance
-        redrawn: what is random inside an environment is drawn again in continuations, so that luck is no skill;
+        redrawn: continuations draw the chance inside an environment again, so that luck does not count as skill;
         as_played: it happens as it did. Default: redrawn.
     reward
         return: effects are of all rewards; outcome: only of that of an episode's end, though methods see all. Default:
         return.
     reliability
-        Continuations are added until so much of the variance of the estimated effects is true. Default: 0.8.
+        Continuations are added until this share of the variance of the estimated effects is true. Default: 0.8.
     steps
-        Steps that continuations may take, all together; four of every situation, and two for a critic, are played in
-        any case. Default: 2000000.
+        Limit on the steps of all continuations. At least four of each situation, and two for a critic, are played even
+        beyond it. Default: 2000000.
     seconds
-        Seconds after which no further task is begun; the result then depends on the machine.
+        Seconds after which no further task starts; the result then depends on the machine.
     critic
-        Continuations of each situation that a perfect critic's values are the mean of. Default: 32.
+        Continuations of each situation whose mean is a perfect critic's value. Default: 32.
     siblings
-        Of these, branches of each turn for methods that compare the branches of one situation. Default: 4.
+        How many of these are branches of each turn, for methods that compare branches. Default: 4.
     workers
         Processes that play; 0 plays in this one. The result is the same.
     out
-        Folder for summary.json, plots and report.html, which shows every turn; an interrupted audit in it goes on.
+        Folder for summary.json, plots and report.html, which shows every turn; an interrupted audit in it is resumed.
     """
     from rich.console import Console
 
