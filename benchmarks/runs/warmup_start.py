@@ -1,7 +1,7 @@
 """Success after reinforcement by what the warm-up imitated: the expert, a noisy expert, or random play.
 
     python -m benchmarks.runs.warmup_start RUN-FOLDER --jobs 2     half an hour on two cores
-    python -m benchmarks.runs.warmup_start --table                 the table of the committed result
+    python -m benchmarks.runs.warmup_start --table                 the table of the committed result, also in its .md
 
 Each run is the recipe ``quickstart`` in a fresh process, as a user starts it; only options of its warm-up differ.
 ``warmup_start.toml`` has the starts, and what was expected of them before the runs. The same command continues.
@@ -97,7 +97,7 @@ def main() -> None:
         lines = list(pool.map(lambda cell: line_of(chosen.folder.resolve(), *cell), cells))
     verdicts = [verdict(expected, lines) for expected in PLAN["expected"]]
     write(chosen.out, about, {"plan": PLAN, "verdicts": verdicts, "runs": lines})
-    print(summary_table(lines))
+    chosen.out.with_suffix(".md").write_text(summary_table(lines) + "\n", encoding="utf-8")
     for judged in verdicts:
         print(json.dumps(judged))
 

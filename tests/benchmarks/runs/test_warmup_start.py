@@ -1,6 +1,8 @@
 """Starts that differ in more than their warm-up, or a verdict from seeds that disagree."""
 
-from benchmarks.runs.warmup_start import PLAN, verdict
+import json
+
+from benchmarks.runs.warmup_start import OUT, PLAN, summary_table, verdict
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.recipe.config_diff import changes
@@ -13,6 +15,11 @@ def test_starts_differ_in_their_warmup_only():
     ]
     assert all(name.startswith("warmup.") for other in plain[:-1] for name in changes(plain[-1], other))
     assert all(changes(plain[-1], other) for other in plain[:-1])
+
+
+def test_the_table_beside_the_result_is_made_of_its_runs():
+    table = summary_table(json.loads(OUT.read_text(encoding="utf-8"))["runs"])
+    assert OUT.with_suffix(".md").read_text(encoding="utf-8") == table + "\n"
 
 
 def test_a_start_is_better_only_where_its_interval_over_seeds_leaves_out_nothing():
