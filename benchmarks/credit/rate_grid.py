@@ -265,15 +265,17 @@ def page(result: Mapping[str, Any]) -> str:
     for world, rows in result["worlds"].items():
         warm = [line for line in result["lines"] if line["world"] == world]
         before = [f"{np.mean([line[name] for line in warm]):.3f}" for name in ("before", "before_greedy")]
-        lines.append((world, "before", "-", "-", *before, *["-"] * 4))
+        lines.append((world, "before", "-", "-", *before, *["-"] * 5))
         for row, one in rows.items():
             shown = [f"{one[name]['mean']:.3f}" for name in ("area", "after", "after_greedy")]
             gain = one["area_gain"]
             audit = "-" if one["audit"] is None else f"{one['audit']:.2f}"
             above = f"{gain['mean']:+.3f} [{gain['ci_low']:+.3f}, {gain['ci_high']:+.3f}]"
-            rates = (f"{one['working_rates']}", f"{one['ruined']} of {one['cells']}", f"{one['cpu_seconds']:.1f}")
-            lines.append((world, f"`{row}`", audit, *shown, above, *rates))
-    head = ("world", "method", "audit", "area", "sampled", "greedy", "area above GRPO", "rates", "ruined", "CPU s")
+            rates = (f"{one['working_rates']}", f"{one['ruined']} of {one['cells']}")
+            cost = (f"{one['tokens']:,}", f"{one['cpu_seconds']:.1f}")
+            lines.append((world, f"`{row}`", audit, *shown, above, *rates, *cost))
+    measured = ("audit", "area", "sampled", "greedy", "area above GRPO", "rates", "ruined")
+    head = ("world", "method", *measured, "tokens", "CPU s")
     return f"{table(head, lines)}\n\n{relations(result)}"
 
 
