@@ -132,7 +132,7 @@ def measure(name: str, repeats: int, seconds: float) -> dict[str, Any]:
 
 
 def ratios(rows: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """How many times an engine's step takes ours, for each pair that was measured."""
+    """Time of an engine's step over the time of ours, for each pair that was measured."""
     return [
         {**pair._asdict(), "times": float(f"{rows[pair.engine]['median'] / rows[pair.ours]['median']:.3g}")}
         for pair in PAIRS

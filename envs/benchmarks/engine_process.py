@@ -121,7 +121,7 @@ class EngineProcess:
 
 
 class Shareable(Protocol):
-    """What lives in an engine's process."""
+    """A process or a connection that the workers of one engine share."""
 
     @property
     def alive(self) -> bool: ...

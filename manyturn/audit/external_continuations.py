@@ -45,7 +45,7 @@ Replies = Sequence[Sequence[Any]]
 
 
 class GroupReturns(NamedTuple):
-    """What continuations of a group's rollouts earned, by the K turns of these, rollout after rollout.
+    """Returns of the continuations of a group's rollouts, by the K turns of these, rollout after rollout.
 
     Attributes:
         returns_CM: of each of C starts the returns of M continuations from there on.

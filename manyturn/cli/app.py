@@ -429,7 +429,7 @@ def _resume(run: Path, words: tuple[str, ...], others: bool, accept: tuple[str, 
         )
     steps = options.get("steps")
     if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool)):
-        raise ValueError(f"--steps {steps}: a number of steps is wanted, such as --steps 40")
+        raise ValueError(f"--steps {steps}: give a number of steps, such as --steps 40")
     shown = read_config(run) if steps is None else read_config(run).model_copy(update={"steps": steps})
     _train(shown, run, resume=True, accept=accept, steps=steps)
 

@@ -87,7 +87,7 @@ BAD_INPUT = [
     ("train --resume nowhere", "nowhere holds no run"),
     ("train --resume nowhere --steps 3", "nowhere holds no run"),
     ("train --resume nowhere --steps 3 --seed 1", "give no other options than --steps N"),
-    ("train --resume nowhere --steps many", "--steps many: a number of steps is wanted"),
+    ("train --resume nowhere --steps many", "--steps many: give a number of steps"),
     ("evaluate", "--policy"),
     ("evaluate random", "--env"),
     ("evaluate random --env manyturn/Maze-v9", "manyturn/Maze-v0"),

@@ -9,7 +9,8 @@ Implementation:
 1. A sequence is a reply; with ``sequence = "branch"`` all that the policy said in a row.
 2. w stops the gradient. A bad sample that the policy has outgrown no longer pushes, so that it is not driven to 0.
 3. Good samples keep weight 1 however unlikely they have become: no ratio, no clip.
-4. Figures per token: tapered_fraction, 1 where w < 1; approx_kl as of ``clip``.
+4. Figures per token: tapered_fraction, 1 where w is below 1 by more than rounding, which the log-ratios of equal
+   policies have too; approx_kl as of ``clip``.
 
 Differences: the paper tests the sign of the reward and weighs by the reward; here the advantage is both, so the
 baseline decides which samples count as good, which the paper finds to matter. verl's option normalises the ratio by
@@ -23,6 +24,8 @@ from typing import Literal
 
 from manyturn.trainers.learn.objective.objective import OBJECTIVES, ObjectiveConfig, TokenLoss, Tokens
 from manyturn.trainers.learn.objective.reply_sums import reply_sum
+
+ROUNDING = 1e-3  # of a weight, whose log-ratio is a sum over a reply in single precision
 
 
 class ToprConfig(ObjectiveConfig):
@@ -48,5 +51,5 @@ def topr(tokens: Tokens, config: ToprConfig) -> TokenLoss:
     if config.ratio == "sequence":
         log_ratio = reply_sum(log_ratio, tokens.reply)
     weight = log_ratio.clamp(max=0).exp().masked_fill(tokens.advantage > 0, 1)
-    figures = {"tapered_fraction": (weight < 1).to(weight.dtype), "approx_kl": -tokens.log_ratio.detach()}
+    figures = {"tapered_fraction": (weight < 1 - ROUNDING).to(weight.dtype), "approx_kl": -tokens.log_ratio.detach()}
     return TokenLoss(-weight * tokens.advantage * tokens.logp, figures)
