@@ -223,6 +223,13 @@ def test_pcl_predicts_tasks_that_were_never_played():
     assert json.loads(json.dumps(memory)) == memory
 
 
+def test_pcl_is_refused_where_all_tasks_have_the_same_words():
+    """It would be uniform under another name."""
+    tasks = [Task(f"t{n}", "train", {"doors": 3}) for n in range(50)]
+    with pytest.raises(ValueError, match=r"pcl .* mopps"):
+        play("pcl", tasks, 4, seed=0, steps=1)
+
+
 def test_spo_draws_in_proportion_to_its_weights():
     """Two tasks never played have v = 1/2, and so the largest weight: sqrt(1/4) + 0.05."""
     held = {"curriculum spo_weights": [[0, 9.0, 1.0], [1, 5.0, 5.0], [2, 99.0, 0.0]]}

@@ -54,6 +54,9 @@ class PclConfig(StageConfig):
 def pcl(pool: TaskPool, config: PclConfig, memory: Sequence[Row] | None) -> tuple[list[int], list[list[float]]]:
     """Numbers of the step's tasks; remembers rows of a weight's place, the weight, and its sum of squared gradients.
 
+    Raises:
+        ValueError: at the first step all candidates have the same words, so that nothing can be predicted.
+
     >>> tasks = [Task(str(n), "train", {"doors": n % 3}) for n in range(30)]
     >>> feedback = [TaskFeedback(n, "", (1.0, 0.5, 0.0)[n % 3], 0.0, 0.0, True, 8) for n in range(6)]
     >>> drawn, _ = pcl(TaskPool(tasks, 4, 0, 2, feedback), PclConfig(candidates=7), None)
@@ -66,7 +69,13 @@ def pcl(pool: TaskPool, config: PclConfig, memory: Sequence[Row] | None) -> tupl
     learn(weight, squares, [(features(pool.task(one.number)), one) for one in pool.feedback], config.lr)
     count = max(pool.count, min(config.candidates * pool.count, len(pool.tasks) - len(pool.taken)))
     numbers = distinct(pool.generator(), len(pool.tasks), count, pool.taken)
-    distance = [abs(predicted(weight, features(pool.tasks[number])) - config.target) for number in numbers]
+    candidates = [features(pool.tasks[number]) for number in numbers]
+    if pool.step == 1 and len(numbers) > 1 and len({places.tobytes() for places in candidates}) == 1:
+        raise ValueError(
+            f"pcl predicts success from the words of tasks, but the first {len(numbers)} have the same: give tasks a "
+            "difficulty, tags or params that differ, or take the curriculum mopps, which remembers single tasks"
+        )
+    distance = [abs(predicted(weight, places) - config.target) for places in candidates]
     drawn = [numbers[place] for place in np.argsort(distance, kind="stable")[: pool.count].tolist()]
     return drawn, [[place, weight[place], squares[place]] for place in np.flatnonzero(squares).tolist()]
 
