@@ -1,6 +1,7 @@
 """Suites: panels across families, frozen under a name, so that policies are compared on the same tasks for ever.
 
-``v1.json`` holds the frozen tasks, ``v1.toml`` says which were chosen. ``results`` has what policies reached.
+``v1.json`` holds the frozen tasks, ``v1.toml`` says which were chosen; ``v2`` adds families to it. ``results`` has what
+policies reached.
 """
 
 from pathlib import Path

@@ -10,6 +10,7 @@ import manyturn
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
+from manyturn.suites import find_suite
 from manyturn.suites.suite import NEEDS, Suite, SuiteError, SuitePanel
 from manyturn.suites.transcript_hash import answers_of, recorded
 from manyturn.trainers.recipe.config import read_toml
@@ -32,25 +33,29 @@ class Plan(Options):
     """A plan's file."""
 
     name: str
+    extends: str = ""
+    """A suite, by name or file, whose panels come first, as they were frozen. Their environments need not be ready."""
     panels: list[PlannedPanel] = Field(min_length=1)
 
 
 def freeze(plan_file: Path, out: Path) -> Suite:
     """Make a suite from a plan; an existing file is replaced only if nothing that decides results differs.
 
-    Every environment of the plan has to be ready on this machine.
+    Every environment of the plan's own panels has to be ready on this machine.
 
     Raises:
         SuiteError: a name comes twice, a need is unknown, or the file holds another suite.
     """
     plan = Plan.model_validate(read_toml(plan_file))
-    names = [one.name for one in plan.panels]
+    inherited = find_suite(plan.extends)[0].panels if plan.extends else ()
+    names = [one.name for one in (*inherited, *plan.panels)]
     for one in plan.panels:
         if names.count(one.name) > 1:
-            raise SuiteError(f"{plan_file} names the panel {one.name} twice: give each a name of its own")
+            where = f", {plan.extends} included" if plan.extends else ""
+            raise SuiteError(f"{plan_file} names the panel {one.name} twice{where}: give each a name of its own")
         if one.need not in ("", *NEEDS):
             raise SuiteError(f"{one.name} needs {one.need!r}: {', '.join(NEEDS)} are known")
-    suite = Suite(plan.name, tuple(map(_frozen, plan.panels)), manyturn.__version__)
+    suite = Suite(plan.name, (*inherited, *map(_frozen, plan.panels)), manyturn.__version__)
     if out.exists() and (there := Suite.load(out)).hash != suite.hash:
         old = {one.name: one.identity for one in there}
         changed = [one.name for one in suite if old.get(one.name) != one.identity]
