@@ -39,4 +39,12 @@ WORLDS: dict[str, dict[str, Any]] = {
         "learner": {"lr": 4e-4},
     },
     "shortcut": {"env": _own("Shortcut"), "warmup": {"noise": 0.4, "check_every": 10}},
+    # All seven kinds of experiments, in two rooms, up to 30 turns, paid at their end only.
+    "laboratory": {
+        "env": {"id": "manyturn/Laboratory-v0", "args": {"difficulty": "small"}},
+        "model": {"sample_tasks": 400},
+        "agent": {"max_context": 1024},
+        "sampling": {"max_tokens": 16},
+        "warmup": {"episodes": "stream", "observed": 0.1, "batch": 16, "lr": 3e-3, "max_updates": 2000, "check_every": 50},
+    },
 }

@@ -221,7 +221,7 @@ def evaluate(
         Folder for summary.json, episodes.parquet and turns.parquet; an interrupted evaluation in it continues. Of
         several policies each has a folder in it. Default: nothing is kept; of a suite, runs/suite-NAME/POLICY.
     suite
-        Play a suite in place of one environment: v1, or a file of manyturn suite freeze; see docs/suite.md.
+        Play a suite in place of one environment: v1, v2, or a file of manyturn suite freeze; see docs/suite.md.
     only
         Panels or families of the suite, such as maze or maze-hard. May be given several times. Default: all.
     require

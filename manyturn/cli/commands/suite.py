@@ -78,7 +78,8 @@ def suite_freeze(plan: Path, *, out: Path) -> None:
     Parameters
     ----------
     plan
-        TOML: name, and for each of panels its name, env, args, split and tasks; see docs/suite.md.
+        TOML: name, a suite that it extends, and for each of panels its name, env, args, split and tasks; see
+        docs/suite.md.
     out
         The file, for --suite; one that holds another suite is not overwritten.
     """

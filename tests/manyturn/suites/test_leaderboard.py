@@ -10,7 +10,7 @@ import pytest
 from manyturn.suites import FOLDER, find_suite, names
 
 ROOT = Path(__file__).parents[3]
-V1 = "789e9de7b227df5b23b893dd64ce7ca0"
+V1, V2 = "789e9de7b227df5b23b893dd64ce7ca0", "9049a33b37b04b2e696e499c07365df5"
 # One panel for each environment: the slow test has all.
 FAMILIES = (
     *("number-easy", "maze-easy", "household-tiny", "shop-tiny", "desk-tiny", "search-easy", "booking-tiny"),
@@ -50,9 +50,21 @@ def test_all_panels_of_v1_are_what_was_frozen(command, engine):
     assert found.code == 0, found.err
 
 
-def test_the_plan_of_v1_chooses_what_v1_has():
-    suite, file = find_suite("v1")
+def test_v2_has_the_panels_of_v1_with_results_that_compare_and_its_own_are_what_was_frozen(command):
+    suite, _ = find_suite("v2")
+    own = suite.panels[len(find_suite("v1")[0].panels) :]
+    assert suite.hash == V2 and suite.panels[: -len(own)] == find_suite("v1")[0].panels
+    assert {one.panel.split for one in own} == {"test", "test_unseen"} and not any(one.need for one in own)
+    families = {one.name.partition("-")[0] for one in own}
+    ended = command("suite", "verify", "v2", *(word for name in families for word in ("--only", f"{name}-unseen")))
+    assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize("name", ["v1", "v2"])
+def test_the_plan_of_a_suite_chooses_what_it_has(name):
+    suite, file = find_suite(name)
     plan = tomllib.loads(file.with_suffix(".toml").read_text())
+    suite = suite.panels[len(find_suite(plan["extends"])[0].panels) if "extends" in plan else 0 :]
     told = [(one["name"], one["env"], one.get("args", {}), one["tasks"], one.get("need", "")) for one in plan["panels"]]
     assert told == [(one.name, one.panel.env, one.panel.args, len(one.panel), one.need) for one in suite]
 
@@ -110,3 +122,13 @@ def test_the_plan_of_the_page_on_suites_is_frozen_and_played(command, monkeypatc
         ended = command(*words.split())
         assert ended.code == 0, ended.err
     assert "core: 100.0%" in ended.out and "over 40 tasks" in ended.out
+
+
+def test_a_plan_that_extends_a_suite_keeps_its_panels_and_names_none_of_them_again(command, small, tmp_path):
+    more = '[[panels]]\nname = "{}"\nenv = "manyturn/Maze-v0"\ntasks = 2\n'
+    for name, code in (("maze-easy", 2), ("maze-plain", 0)):
+        (tmp_path / "more.toml").write_text('name = "more"\nextends = "small.json"\n' + more.format(name))
+        ended = command("suite", "freeze", "more.toml", "--out", "more.json")
+        assert ended.code == code and (name in ended.err) == bool(code), ended.err
+    old, new = (json.loads((tmp_path / f"{name}.json").read_text())["panels"] for name in ("small", "more"))
+    assert new[:-1] == old and new[-1]["name"] == "maze-plain"
