@@ -45,6 +45,13 @@ WORLDS: dict[str, dict[str, Any]] = {
         "model": {"sample_tasks": 400},
         "agent": {"max_context": 1024},
         "sampling": {"max_tokens": 16},
-        "warmup": {"episodes": "stream", "observed": 0.1, "batch": 16, "lr": 3e-3, "max_updates": 2000, "check_every": 50},
+        "warmup": {
+            "episodes": "stream",
+            "observed": 0.1,
+            "batch": 16,
+            "lr": 3e-3,
+            "max_updates": 2000,
+            "check_every": 50,
+        },
     },
 }
