@@ -23,7 +23,7 @@ from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.endpoint.options import without_secrets
 from manyturn.agents.play.episode import Episode, Policy
-from manyturn.agents.records.episode_log import Journal, OtherSettings
+from manyturn.agents.records.episode_log import FULL, DiskFull, Journal, OtherSettings
 from manyturn.agents.records.episode_rows import EPISODES, TURNS, Row
 from manyturn.agents.records.episode_rows import SCHEMA_VERSION as RECORDS_VERSION
 from manyturn.agents.records.tables import table_in, write_table
@@ -143,6 +143,7 @@ async def evaluate(
         PanelError: the environment is not the panel's, or its tasks have changed.
         JournalError: the folder holds an evaluation with other settings, or another process writes there.
         TooManyErrors: see ``gather``; what was finished is in the journal.
+        DiskFull: so it is then too; the same call continues once there is space.
     """
     planned = _planned(seats, policy, plan)
     about = _about(seats, policy, plan)
@@ -223,18 +224,23 @@ def _about(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]
 
 @contextmanager
 def _journal(out: Path | None, about: Mapping[str, Any]) -> Iterator[Journal | None]:
-    """The journal of a folder, which is made if need be; nothing without a folder."""
+    """The journal of a folder, which is made if need be; nothing without a folder. Raises DiskFull."""
     if out is None:
         yield None
         return
-    out.mkdir(parents=True, exist_ok=True)
-    journal = Journal(out / "episodes.jsonl", {"schema_version": RECORDS_VERSION, **about})
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(journal)
-        except OtherSettings as error:
-            raise _refusal(error) from None
-        yield journal
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        journal = Journal(out / "episodes.jsonl", {"schema_version": RECORDS_VERSION, **about})
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(journal)
+            except OtherSettings as error:
+                raise _refusal(error) from None
+            yield journal
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise DiskFull(f"{out} cannot be written to ({error}): free some space; the same command continues") from error
 
 
 def _refusal(error: OtherSettings) -> Exception:

@@ -88,7 +88,7 @@ def read_evaluation(path: Path) -> Evaluated:
         fits = summary["panel"]["hash"] == panel.hash and {row["content"] for row in rows} == set(panel.contents)
     except PanelError as error:
         raise CompareError(f"{folder}/panel.json: {error}") from None
-    except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+    except (OSError, KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise CompareError(f"{folder} holds no complete evaluation: {type(error).__name__}: {error}") from error
     if not fits:
         raise CompareError(f"{folder}: summary, panel and episodes are of different tasks: evaluate again")

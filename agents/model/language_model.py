@@ -262,11 +262,32 @@ def _weights(path: str, dtype: torch.dtype) -> PreTrainedModel:
         return AutoModelForCausalLM.from_pretrained(path, dtype=dtype, trust_remote_code=False, use_safetensors=True)
     if not adapters.with_name("adapter_model.safetensors").is_file():
         raise ModelError(f"{path} has no adapter_model.safetensors: save the adapters so, for pickles are not read")
-    base = json.loads(adapters.read_text())["base_model_name_or_path"]
+    base = _base_of(adapters)
     check_layers(Path(base))
-    model = AutoModelForCausalLM.from_pretrained(base, dtype=dtype, trust_remote_code=False, use_safetensors=True)
+    # A file's word fetches nothing: a base on a hub has to be in its cache.
+    model = AutoModelForCausalLM.from_pretrained(
+        base, dtype=dtype, trust_remote_code=False, use_safetensors=True, local_files_only=True
+    )
     with without_peft_warning():
         return PeftModel.from_pretrained(model, path).merge_and_unload()
+
+
+def _base_of(adapters: Path) -> str:
+    """Model that adapters name: a folder with weights of its own, or an id that the hub's cache has.
+
+    Raises ModelError for all else, since a file must not decide what is fetched.
+    """
+    base = str(json.loads(adapters.read_text(encoding="utf-8"))["base_model_name_or_path"])
+    folder = Path(base)
+    if folder.exists():
+        if (folder / "config.json").is_file() and not (folder / "adapter_config.json").exists():
+            return base
+        raise ModelError(f"{adapters} names the base model {base}, which is no folder of a model: correct it there")
+    if _is_cached(base):
+        return base
+    raise ModelError(
+        f"{adapters} names the base model {base}, which is not here: if you trust it, fetch it (hf download {base})"
+    )
 
 
 @torch.inference_mode()

@@ -1,5 +1,6 @@
 """A journal of finished episodes: one JSON line each with its checksum, so that work that was interrupted continues."""
 
+import errno
 import fcntl
 import json
 import os
@@ -13,7 +14,13 @@ from typing import Any, BinaryIO, Self
 from manyturn.envs.contract.atomic_files import clear_leftovers, replace_text
 from manyturn.envs.contract.credential_mask import masked
 
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors of a disk without space."""
 _SYNC_LINES, _SYNC_SECONDS = 64, 0.2
+
+
+class DiskFull(RuntimeError):
+    """The folder cannot be written to; what was saved before is intact."""
 
 
 class JournalError(RuntimeError):

@@ -141,6 +141,14 @@ def refuse(out: Path, made_from: str) -> None:
         )
 
 
+def same_code(made_from: str) -> bool:
+    """True if the code that is here now, committed and unedited, is that of a commit."""
+    now = commit()
+    if "-dirty" in made_from + now or not _git("rev-parse", "--verify", "--quiet", f"{made_from}^{{commit}}"):
+        return False
+    return not _git("diff", "--name-only", made_from, "HEAD", "--", *_CODE)
+
+
 def versions(packages: Sequence[str]) -> dict[str, str]:
     """Version of each package that is installed."""
     installed = {}

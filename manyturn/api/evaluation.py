@@ -22,9 +22,9 @@ from manyturn.agents.evaluation.summary_table import print_summaries, print_summ
 from manyturn.agents.play.python_policy import PythonPolicy, code_of
 from manyturn.api.loaded_policy import LoadedPolicy
 from manyturn.api.named_policy import SECTIONS, Candidate, EvaluateConfig, find_policy, option_in, sections_of
-from manyturn.api.task_panel_file import TaskChoice, args_of, limit_remark, panel_of, read_panel
+from manyturn.api.task_panel_file import TaskChoice, args_of, as_toml, limit_remark, panel_of, read_panel
 from manyturn.envs.contract.near_names import near_names
-from manyturn.envs.contract.options.options import unknown
+from manyturn.envs.contract.options.options import ConfigError, unknown
 from manyturn.envs.contract.registration.env_name import env_name
 from manyturn.envs.contract.registration.env_registry import is_only_by_hand
 from manyturn.envs.contract.tasks.env_identity import arg_differences, listed
@@ -272,6 +272,8 @@ def _shortened(words: str) -> str:
 
 
 async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool) -> list[Evaluation]:
+    for entrant in entrants:
+        _check_code(entrant, settings)
     entrants, settings = _in_one_env(entrants, settings)
     own = next((entrant.candidate.env for entrant in entrants if entrant.candidate.env is not None), None)
     pinned = _pinned(settings, own)
@@ -293,6 +295,26 @@ async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool
                 print(visible(f"note: {remark}"), file=sys.stderr)
         secrets = secrets_of(entrants)
         return [await play(entrant, seats, panel, settings, secrets, quiet) for entrant in entrants]
+
+
+def _check_code(entrant: Entrant, settings: Settings) -> None:
+    """Raise ConfigError where a run from elsewhere would decide which code runs here."""
+    candidate = entrant.candidate
+    home = candidate.homes.get(settings.env or "")
+    for env, guarded in candidate.foreign_code:
+        if home is not None:
+            is_named = home.id != env
+        else:
+            is_same = settings.env is not None and portable_name(settings.env) == portable_name(env)
+            is_named = settings.env is not None and (not is_same or not guarded or bool(settings.env_args))
+        if is_named:
+            continue
+        args = candidate.env_args or next((one.args for one in candidate.homes.values() if one.id == env), {})
+        words = f"--env {env}" + (f" --env.args '{as_toml(args)}'" if args else "")
+        raise ConfigError(
+            f"{entrant.name} was not begun by this account, and names code that would run here: if you trust it, add "
+            f"{words}"
+        )
 
 
 def _elsewhere_remark(entrant: Entrant, seats: Seats, args: Mapping[str, Any], settings: Settings) -> str | None:

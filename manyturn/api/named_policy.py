@@ -73,6 +73,7 @@ class Candidate:
         max_turns: the turn limit of environments that have none of their own.
         engines: those that it draws with, to be shut down when it has played.
         homes: the environments of a policy that was trained in several, by name; empty for others.
+        foreign_code: environments that are code, with their arguments, where this account did not begin the run.
     """
 
     policy: Policy
@@ -84,6 +85,7 @@ class Candidate:
     max_turns: int = 100
     engines: Sequence[Engine] = ()
     homes: "Mapping[str, EnvConfig]" = field(default_factory=dict)
+    foreign_code: Sequence[tuple[str, Mapping[str, Any]]] = ()
 
     def in_env(self, env: str | None) -> "Candidate":
         """The policy with that of its several environments which a name or an id means; itself where it has one.
@@ -197,6 +199,7 @@ def _trained(run: Path, checkpoint: Path | None, options: PolicyOptions) -> Cand
     from manyturn.trainers.record.checkpoint import beside, newest_checkpoint, read_state, verify
     from manyturn.trainers.record.config_edits import edits_since
     from manyturn.trainers.record.run_folder import read_config
+    from manyturn.trainers.run.loop.code_signature import foreign_code
 
     _refuse(options, ("agent",), "a run acts as it was trained to, see its config.toml")
     config = read_config(run)
@@ -222,12 +225,13 @@ def _trained(run: Path, checkpoint: Path | None, options: PolicyOptions) -> Cand
         engines.append(_engine(language, drawing, config.agent.max_context, barrier))
         return Agent(config.agent, language.template, engines[-1], sampling, _named(label, language))
 
+    code = foreign_code(run, config.environments.values())
     playing = _playing(config.roles, policy, f"{run.name} step {state['step']}")
     seen, identity, most = frozenset(state["seen"]), EnvIdentity.of(state), config.rollout.max_turns
     if (env := config.env) is None:
         homes = config.environments
-        return Candidate(playing, env_identity=identity, seen=seen, max_turns=most, engines=engines, homes=homes)
-    return Candidate(playing, env.id, env.args, env.wrappers, identity, seen, most, engines)
+        return Candidate(playing, None, None, (), identity, seen, most, engines, homes, code)
+    return Candidate(playing, env.id, env.args, env.wrappers, identity, seen, most, engines, foreign_code=code)
 
 
 def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], label: str) -> Policy:

@@ -134,7 +134,7 @@ def args_of(
     trusted = {**(inherited or {}), **overrides}
     doubted = {name: value for name, value in panel.args.items() if name in guarded and name not in trusted}
     if doubted:
-        differences = ", ".join(f"{name} = {_as_toml(value)}" for name, value in doubted.items())
+        differences = ", ".join(f"{name} = {as_toml(value)}" for name, value in doubted.items())
         raise PanelError(
             f"{path} gives {env} the arguments {', '.join(doubted)}, which may name files, programs or keys of this "
             f"machine: if you trust them, add --env.args '{{{differences}}}'"
@@ -142,12 +142,12 @@ def args_of(
     return {**panel.args, **{name: value for name, value in trusted.items() if name in guarded}}
 
 
-def _as_toml(value: Any) -> str:
+def as_toml(value: Any) -> str:
     """A value of JSON as TOML has it on one line, with what is no plain sign written out."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_as_toml(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(key)} = {as_toml(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_as_toml, value)) + "]"
+        return "[" + ", ".join(map(as_toml, value)) + "]"
     return json.dumps(value)
 
 

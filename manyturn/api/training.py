@@ -90,6 +90,7 @@ def resume(
     steps: int | None = None,
     accept_config: bool = False,
     accept_env: bool = False,
+    accept_code: bool = False,
     report: Callable[[dict[str, Any]], object] | None = None,
     progress: bool = False,
 ) -> Trained:
@@ -100,16 +101,17 @@ def resume(
         steps: how many steps the run is to have, also if it was over; None: as many as before.
         accept_config: go on although its ``config.toml`` was edited since.
         accept_env: go on although its environment has changed since; ``env_changes`` in the summary says when.
+        accept_code: run the code that its ``config.toml`` names although another account or machine began the run.
         report: see ``train``.
         progress: see ``train``.
     """
-    accept = accepted(config=accept_config, env=accept_env)
+    accept = accepted(config=accept_config, env=accept_env, code=accept_code)
     return _played(None, Path(folder), report, progress, accept=accept, steps=steps)
 
 
-def accepted(*, config: bool, env: bool) -> tuple[str, ...]:
-    """The changes since the last checkpoint that a continued run goes on with."""
-    return tuple(name for name, is_accepted in (("config", config), ("env", env)) if is_accepted)
+def accepted(*, config: bool, env: bool, code: bool) -> tuple[str, ...]:
+    """What a continued run goes on with: changes since the last checkpoint, and code that others have named."""
+    return tuple(name for name, is_accepted in (("config", config), ("env", env), ("code", code)) if is_accepted)
 
 
 def configured(recipes: Sequence[str], changes: Mapping[str, Any], env: Any = None, **given: Any) -> RunConfig:

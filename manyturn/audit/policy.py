@@ -98,7 +98,8 @@ def _language_model(word: str) -> Iterator[tuple[Agent, str | None, Mapping[str,
     try:
         if not isinstance(candidate.policy, Agent):
             raise ValueError(refusal)
-        yield candidate.policy, candidate.env, candidate.env_args or {}
+        own = not candidate.foreign_code  # else the arguments are for the user to give
+        yield candidate.policy, candidate.env if own else None, (candidate.env_args or {}) if own else {}
     finally:
         for engine in engines:
             result_of(engine.shutdown())

@@ -84,6 +84,7 @@ def train(
     resume: Path | None = None,
     accept_config: Annotated[bool, Parameter(negative="")] = False,
     accept_env: Annotated[bool, Parameter(negative="")] = False,
+    accept_code: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Train an agent on an environment.
 
@@ -125,16 +126,19 @@ def train(
         Folder of the run; default: runs/ENV, numbered.
     resume
         Continue the run in this folder from its last checkpoint, a finished one too: with --steps N until it has N
-        steps. Takes no other options than that and the next two.
+        steps. Takes no other options than that and the next three.
     accept_config
         Continue although the run's config.toml was edited since; summary.json then says what was changed, and when.
     accept_env
         Continue although the environment has changed since, such as a file of it; summary.json, metrics and report then
         say what differs, and from which step on.
+    accept_code
+        Run the code that the run's config.toml names although another account or machine began the run: FILE.py:Class,
+        or arguments that may name files, programs or keys.
     """
     from manyturn.api.training import accepted, configured, fresh_folder
 
-    accept = accepted(config=accept_config, env=accept_env)
+    accept = accepted(config=accept_config, env=accept_env, code=accept_code)
     if resume is not None:
         _resume(resume, words, bool(recipe or out or tasks is not None), accept)
         return
@@ -424,8 +428,8 @@ def _resume(run: Path, words: tuple[str, ...], others: bool, accept: tuple[str, 
         near = [] if not strange else near_names(strange[0].replace("_", "-"), ("steps", *SWITCHES))
         hint = f"; did you mean --{near[0]}?" if near else ""
         raise ValueError(
-            "--resume continues a run as it was configured: give no other options than --steps N, --accept-config and "
-            f"--accept-env{hint}"
+            "--resume continues a run as it was configured: give no other options than --steps N, --accept-config, "
+            f"--accept-env and --accept-code{hint}"
         )
     steps = options.get("steps")
     if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool)):

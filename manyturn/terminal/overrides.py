@@ -14,7 +14,7 @@ from manyturn.trainers.recipe.config import CHOICES, RunConfig
 
 Section = TypeVar("Section", bound=Options)
 _SECTIONS = frozenset({*RunConfig.model_fields, "endpoint"})  # an endpoint is evaluated and never trained
-SWITCHES = ("accept-config", "accept-env")  # options of train without a value
+SWITCHES = ("accept-config", "accept-env", "accept-code")  # options of train without a value
 _HEADERS = "endpoint.headers."  # whose names are the server's, dashes included
 
 

@@ -27,6 +27,7 @@ from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 
 TURNS = 6
 MARK = "MANYTURN_CHAOS"  # this variable's value is in the environment or the name of every process of a trial
+GROUP = "MANYTURN_CHAOS_GROUP"  # folder of a control group with little memory
 _kept: list[Any] = []
 
 
@@ -136,6 +137,13 @@ def _flee() -> None:
     os.execve("/bin/sleep", [os.environ[MARK], "3600"], {})
 
 
+def _starve() -> None:
+    """Enter the control group and take more memory than it may have: the kernel ends the process."""
+    Path(os.environ[GROUP], "cgroup.procs").write_text(str(os.getpid()))
+    _kept.append(b"x" * 2**28)
+    time.sleep(60)
+
+
 def _times(count: int, harm: Callable[[], Any]) -> Callable[[], None]:
     return lambda: _kept.extend(harm() for _ in range(count))
 
@@ -181,4 +189,4 @@ DYING = {
     "SIGKILL soon": _soon(signal.SIGKILL),
     "SIGSTOP": lambda: os.kill(os.getpid(), signal.SIGSTOP),
 }
-HARMS: dict[str, Callable[[], Any]] = RAISING | HANGING | LEAKING | DYING | {"jump": _jump}
+HARMS: dict[str, Callable[[], Any]] = RAISING | HANGING | LEAKING | DYING | {"jump": _jump, "starve": _starve}

@@ -13,9 +13,9 @@ from typing import Any
 from short_runs import ended, episode_keys, figures, finish, left_behind, missing_and_double, short_run, start
 from tally import Tally
 
+from manyturn.agents.records.episode_log import DiskFull
 from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.record.checkpoint import newest_checkpoint
-from manyturn.trainers.record.run_folder import DiskFull
 from manyturn.trainers.run.loop.loop import train
 
 SHORT, LONG = 3, 20

@@ -107,7 +107,7 @@ class _Environment:
         for action in dict.fromkeys(actions):
             self._handle.reset(self._task, 1)
             step = self._handle.step(action)
-            if step.understood or dict(step.parts).get("invalid") != -0.1:
+            if step.understood:
                 yield f"{self._handle.name} takes {action[:30]!r} for a command"
             if step.reward > 0 or step.terminated:
                 yield f"{self._handle.name} pays {step.reward} or ends for {action[:30]!r}"

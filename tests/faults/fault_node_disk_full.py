@@ -21,9 +21,9 @@ from short_runs import ended, start
 from tally import Tally
 
 from manyturn.agents.play.error_limit import TooManyErrors
+from manyturn.agents.records.episode_log import DiskFull
 from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.recipe.config import RunConfig
-from manyturn.trainers.record.run_folder import DiskFull
 
 SHORT, LONG = 4, 40
 _STATUS = 4

@@ -24,7 +24,7 @@ SAMPLING = EndpointSampling(max_tokens=64)
 
 def endpoint(url: str, **changes: float) -> Endpoint:
     """Settings of an impatient client."""
-    settings = {"timeout": 1.0, "attempts": 5, "first_wait": 0.01, "longest_wait": 0.1, "concurrency": SIDE_BY_SIDE}
+    settings = {"timeout": 3.0, "attempts": 5, "first_wait": 0.01, "longest_wait": 0.1, "concurrency": SIDE_BY_SIDE}
     return Endpoint(base_url=url, **{**settings, **changes})
 
 

@@ -5,8 +5,9 @@
     python tests/faults/run.py --only env_raises    one class
 
 Each class is a module beside this file with ``SHORT`` and ``LONG``, how many faults to inject, and
-``run(count, seed, folder) -> Tally``; where it names a package in ``NEEDS``, it is left out without that. Every random
-choice derives from the seed. ``--only`` with ``--json`` adds to the counts that a file has of the same code.
+``run(count, seed, folder) -> Tally``. Where it names a package in ``NEEDS``, or ``lacking()`` names something, it is
+left out without that. Every random choice derives from the seed. ``--only`` with ``--json`` adds to the counts that a
+file has of the same code.
 """
 
 import argparse
@@ -35,10 +36,13 @@ def inject(name: str, long: bool, seed: int) -> Tally:
 
 
 def missing(name: str) -> str:
-    """The package that a class needs and that is not here; empty if it has all."""
-    needed = getattr(importlib.import_module(name), "NEEDS", "")
-    found = find_spec(needed) if needed else None
-    return needed if needed and (found is None or found.origin is None) else ""  # a folder may have its name
+    """What a class needs and is not here, a package or something else; empty if it has all."""
+    module = importlib.import_module(name)
+    package = getattr(module, "NEEDS", "")
+    spec = find_spec(package) if package else None
+    if package and (spec is None or spec.origin is None):  # a folder may have its name
+        return f"the package {package}"
+    return getattr(module, "lacking", str)()
 
 
 def _provenance() -> Any:
@@ -77,8 +81,8 @@ def main() -> None:
     found: dict[str, Any] = {}
     print(f"{'class':26}" + "".join(f"{name:>14}" for name in _COLUMNS) + f"{'seconds':>10}")
     for name in chosen:
-        if package := missing(name):
-            print(f"{name.removeprefix('fault_'):26} left out: it needs the package {package}", flush=True)
+        if lack := missing(name):
+            print(f"{name.removeprefix('fault_'):26} left out: it needs {lack}", flush=True)
             continue
         began = time.monotonic()
         tally = inject(name, told.long, told.seed)

@@ -10,6 +10,7 @@ from needs_host import host
 HERE = Path(__file__).parent
 CLASSES = sorted(path.stem for path in HERE.glob("fault_*.py"))
 LONG = (  # belong to the slow tests
+    "fault_archive_hostile",
     "fault_checkpoint_damaged",
     "fault_clock",
     "fault_disk_full",
@@ -40,6 +41,8 @@ def test_every_fault_is_survived_and_nothing_is_lost(
         host("ray")
     counts = tmp_path / "counts.json"
     ran = forked(HERE / "run.py", "--only", name, "--json", counts)
+    if name == "fault_memory_kill" and "left out" in ran.stdout:
+        pytest.skip("no control group can be made here")
     assert counts.is_file(), ran.stdout + ran.stderr
     record_property("tally", json.loads(counts.read_text())["classes"][name])
     assert ran.returncode == 0, ran.stdout + ran.stderr

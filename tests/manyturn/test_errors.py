@@ -350,8 +350,9 @@ def test_too_many_errors_of_episodes_have_a_code_of_their_own(command, tmp_path,
 
 
 def test_failed_learning_and_full_disks_have_codes_of_their_own(tmp_path):
+    from manyturn.agents.records.episode_log import DiskFull
     from manyturn.trainers.learn.passes.pass_budget import LearningFailed
-    from manyturn.trainers.record.run_folder import DiskFull, RunFolder
+    from manyturn.trainers.record.run_folder import RunFolder
 
     assert command_exit.code_of(LearningFailed("gradients")) == command_exit.LEARNING_FAILED
     with pytest.raises(OSError) as full, Path("/dev/full").open("w") as file:
@@ -371,7 +372,8 @@ def test_failed_learning_and_full_disks_have_codes_of_their_own(tmp_path):
     ],
 )
 def test_how_much_of_a_disk_is_missing_is_told_in_numbers_that_say_it(tmp_path, monkeypatch, size, free, told):
-    from manyturn.trainers.record.run_folder import DiskFull, RunFolder
+    from manyturn.agents.records.episode_log import DiskFull
+    from manyturn.trainers.record.run_folder import RunFolder
 
     folder = RunFolder(tmp_path / "run", resume=False)
     (folder.checkpoints / "step_1").mkdir(parents=True)

@@ -1,7 +1,6 @@
 """A run's folder: configuration, metrics, episodes, checkpoints. One folder has one writer."""
 
 import contextlib
-import errno
 import fcntl
 import itertools
 import json
@@ -15,6 +14,7 @@ from typing import Any, Self, TextIO
 from numpy.typing import ArrayLike
 
 from manyturn.agents.play.episode import Episode
+from manyturn.agents.records.episode_log import FULL, DiskFull
 from manyturn.agents.records.episode_rows import write_episodes, write_turns
 from manyturn.agents.trajectories.token_files import SUFFIX, write_ledgers
 from manyturn.envs.contract.atomic_files import clear_leftovers, replace_text
@@ -28,16 +28,11 @@ _TABLES = ("episodes", "turns")
 _LEDGERS = "ledgers"
 _ORIGIN = "# "  # begins the notes at the head of config.toml
 _FOLDERS = (*_TABLES, "journal", "checkpoints", ".")  # a folder comes after those in it
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT})  # errors of a disk without space
 _UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 
 
 class RunFolderError(RuntimeError):
     """The folder cannot be used; the text says what would do."""
-
-
-class DiskFull(RuntimeError):
-    """The folder cannot be written to; what was saved before is intact."""
 
 
 class RunFolder:

@@ -7,8 +7,7 @@ Measures the tasks of all libraries, then the problems of HumanEvalFix and QuixB
 Each is written to ``--journal`` as soon as it is known, so the same command goes on where it was interrupted; another
 commit needs another journal. ``--rows`` measures nothing: it writes what the result has into
 ``envs/software/tasks.jsonl``, from where training knows which tasks to leave out; tasks outside of a sample keep their
-share. Needs a container engine, and sources
-of libraries.
+share. Needs a container engine, and sources of libraries: a split whose sources are missing is an error.
 """
 
 import argparse
@@ -36,6 +35,8 @@ LOCK = ROOT / "envs" / "software" / "tasks.jsonl"
 def chosen(splits: list[str], every: int, sources: list[str], drills: int) -> Iterator[tuple[str, list[Problem]]]:
     """Name of a row, and its problems."""
     problems = problems_of(None)
+    if absent := [problems.absent[split] for split in splits if split in problems.absent]:
+        raise SystemExit(absent[0])
     for split in splits:
         tasks = problems.tasks.get(split, ())[::every]
         yield split, [problems.problem(task) for task in tasks]

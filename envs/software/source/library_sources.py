@@ -21,7 +21,7 @@ from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.software.source.libraries import PYTEST_INI, Library, pytest_ini
 
 MEND = 'run "manyturn data software" once'
-_LARGEST = 50_000_000  # bytes of a release, unpacked
+_LARGEST = 50_000_000  # bytes of a release, packed and unpacked
 _PIP_SECONDS = 1800.0
 
 
@@ -110,14 +110,20 @@ def _place(library: Library) -> Path:
 
 
 def _is_pinned(library: Library, file: Path) -> bool:
-    return file.is_file() and sha256(file.read_bytes()) == library.sha256
+    return file.is_file() and sha256(_head(file)) == library.sha256
+
+
+def _head(file: Path) -> bytes:
+    """Content of a file; of one that is too large for a release only as much as shows that."""
+    with file.open("rb") as stream:
+        return stream.read(_LARGEST + 1)
 
 
 def _released(library: Library) -> dict[str, bytes]:
     file = _place(library)
     if not file.is_file():
         raise NeedsSetup(f"the source of {library.pin} is missing: {MEND}")
-    content = file.read_bytes()
+    content = _head(file)
     if sha256(content) != library.sha256:
         raise WrongRelease(f"{file} is not the pinned release: remove it and {MEND}")
     with tarfile.open(fileobj=BytesIO(content)) as archive:

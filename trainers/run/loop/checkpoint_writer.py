@@ -19,11 +19,12 @@ import torch
 from safetensors import SafetensorError
 
 from manyturn.agents.model.shard_files import WrittenShards
+from manyturn.agents.records.episode_log import DiskFull
 from manyturn.envs.hosting.local.shutdown_watchdog import watchdog
 from manyturn.trainers.learn.ranks.process_group import RankLost
 from manyturn.trainers.record.checkpoint import Saved, begin_checkpoint, beside, complete_checkpoint, shards_of
 from manyturn.trainers.record.resource_use import spare_memory
-from manyturn.trainers.record.run_folder import DiskFull, RunFolder
+from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.loop.disk_space import checkpoint_bytes
 from manyturn.trainers.run.setup.run_builder import Run

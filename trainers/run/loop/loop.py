@@ -28,6 +28,7 @@ from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.stop_signal import Stopped, Stopping
 from manyturn.trainers.run.loop.checkpoint_writer import Saving
+from manyturn.trainers.run.loop.code_signature import sign
 from manyturn.trainers.run.loop.disk_space import check_room
 from manyturn.trainers.run.loop.held_out_metrics import conclude, figures
 from manyturn.trainers.run.loop.metrics_logger import MetricsLogger
@@ -57,7 +58,7 @@ async def train(
         config: what to do; None when resuming, for then the folder's own counts.
         path: the run's folder.
         accept: ``config`` and ``env``: go on although the folder's configuration was edited, or the environment has
-            changed, since the last checkpoint.
+            changed, since the last checkpoint; ``code``: run the code that a folder from elsewhere names.
         steps: when resuming, how many steps the run has now; None: as many as before.
         report: receives each line of metrics as it is written; how far the vocabulary is, where that takes long;
             ``{"phase": "begin"}`` once the checks have passed; and notices, ``{"phase": "notice", "notice": TEXT}``.
@@ -67,7 +68,8 @@ async def train(
 
     Raises:
         ConfigError, NotHeldOut: options do not fit each other, the environment or its tasks; or the configuration was
-            edited, or the environment has changed, since the last checkpoint, and that is not accepted.
+            edited, or the environment has changed, since the last checkpoint, or the folder is from elsewhere and names
+            code, and that is not accepted.
         Stopped: a signal asked for it; what was finished is saved.
         DiskFull, TooManyErrors: the run cannot go on; once that is fixed it continues from its last checkpoint.
         LearningFailed: going on would teach nothing; NoSignal where ``stopping.no_signal`` says so.
@@ -94,6 +96,7 @@ async def train(
             check_room(run, path)
             if not resume or steps is not None:
                 folder.write_config(run.config)
+            sign(path, folder.read_config().environments.values())
             output.tell({"phase": "begin"})
             saving = stack.enter_context(Saving(run, folder))
             return await _Session(run, folder, saving, stopping, output).train(start)

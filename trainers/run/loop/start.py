@@ -14,6 +14,7 @@ from manyturn.trainers.record.config_edits import edits_since, refuse_edits
 from manyturn.trainers.record.env_changes import env_change_lines, env_changes_since, refuse_env_changes
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
+from manyturn.trainers.run.loop.code_signature import check_signed
 from manyturn.trainers.run.loop.extended_runs import epo_note, lengthened, schedule_note
 
 
@@ -22,7 +23,8 @@ class RunStart:
     """The configuration and the checkpoint that a run begins with.
 
     Attributes:
-        accept: changes to go on with: of the ``config``, of the ``env``.
+        accept: what to go on with: changes of the ``config``, of the ``env``; ``code`` that a folder from elsewhere
+            names.
         edits: accepted edits of the configuration since the checkpoint, by place, with both values.
         env_changes: words for each accepted change of the environment since the checkpoint.
         task_words: words for the training tasks of a new run, as they were given.
@@ -72,8 +74,10 @@ class RunStart:
 
 
 def start_of(folder: RunFolder, config: RunConfig | None, steps: int | None, accept: Collection[str]) -> RunStart:
-    """The start of a run, or of its continuation. Raises ConfigError for edits that are not accepted."""
+    """The start of a run, or of its continuation. Raises ConfigError for edits or code not accepted."""
     settings = folder.read_config() if config is None else located(config)
+    if config is None and "code" not in accept:
+        check_signed(folder.path, settings.environments.values())
     checkpoint = _newest(folder)
     if steps is not None:
         settings = lengthened(settings, steps, checkpoint)

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import re
 import shutil
 import signal
 
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 
 from manyturn.agents.model import language_model
 from manyturn.agents.model.language_model import ModelError, build_tiny, load_pretrained
@@ -173,6 +175,25 @@ def test_adapters_that_are_a_pickle_are_not_opened(model_folder, tmp_path):
         shutil.copy(file, tmp_path)
     (tmp_path / "adapter_model.bin").write_bytes(b"\x80\x04cos\nsystem\n")
     with pytest.raises(ModelError, match=r"no adapter_model\.safetensors"):
+        load_pretrained(str(tmp_path), CPU)
+
+
+@pytest.mark.parametrize(
+    ("base", "fix"),
+    [
+        ("some-stranger/model", "hf download some-stranger/model"),
+        ("/dev/zero", "correct it there"),
+        ("adapters", "correct it there"),
+        ("no/such/place/at/all", "if you trust it"),
+    ],
+)
+def test_a_file_s_word_for_a_base_model_fetches_nothing_and_opens_no_device(model_folder, tmp_path, base, fix):
+    named = str(tmp_path) if base == "adapters" else base
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": named, "peft_type": "LORA"}))
+    for file in (model_folder / "config.json", *model_folder.glob("tokenizer*")):
+        shutil.copy(file, tmp_path)
+    save_file({"x": np.zeros(1)}, tmp_path / "adapter_model.safetensors")
+    with pytest.raises(ModelError, match=re.escape(fix)):
         load_pretrained(str(tmp_path), CPU)
 
 

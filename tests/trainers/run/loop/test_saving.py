@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file
 from short_runs import episode_keys, figures, left_behind, short_run
 
+from manyturn.agents.records.episode_log import DiskFull
 from manyturn.trainers.record import resource_use
-from manyturn.trainers.record.run_folder import DiskFull
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run_builder import open_run
 
