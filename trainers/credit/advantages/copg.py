@@ -20,9 +20,9 @@ Implementation:
 Differences: theirs is for one reply and learns offline from stored generations; an episode is the product of its turns
 here, and pairs are all those of the step. The penalty is ours: it costs its own turn alone.
 
-Watch: ``pair_margin``, the mean of beta (D_w - D_l) over pairs in which w earned more: it comes to rest where it is what
-w earned more; ``pairs_ranked``, the share in which it is above 0. ``advantage_std`` rising while returns are alike: what
-departed decides, lower beta.
+Watch: ``pair_margin``, the mean of beta (D_w - D_l) over pairs in which w earned more: it comes to rest at R_w - R_l;
+``pairs_ranked``, the share in which it is above 0. ``advantage_std`` rising while returns are equal: departures decide,
+lower beta.
 """
 
 from typing import ClassVar, Literal

@@ -18,13 +18,13 @@ Implementation:
 4. A penalty for an invalid reply is taken from its own turn's score. Turns of no pair get 0. Unscorable episodes are in
    no pair. Truncated episodes count as they ended.
 
-Differences: theirs has a model find the first wrong step, and draws the right one from the policy anew, for a set of
-pairs that is learnt offline; here the group's episodes say where a success and a failure part, and pairs are of the
+Differences: theirs has a model find the first wrong step, and draws the right one from the policy again, for a
+set of pairs that is learnt offline; here the group's episodes say where a success and a failure part, and pairs are of the
 step's own episodes. That turn need not be the mistake: a failure may go wrong later.
 
-Watch: ``paired_turns``: near 0 where all of a task do alike; ``pairs_ranked``, the share of pairs that the policy moved
-the right way since the warm-up, above 0.5; ``pair_margin`` rises from 0. ``rollout.branching`` makes episodes that part
-late, which say more about turns at the end.
+Watch: ``paired_turns``: near 0 where all episodes of a task end equally well. ``pairs_ranked``, the share of pairs in
+which the policy prefers the better one more than the reference does, rises above 0.5, and ``pair_margin`` above 0.
+``rollout.branching`` makes episodes that part late, which say more about turns at the end.
 """
 
 from typing import ClassVar, Literal

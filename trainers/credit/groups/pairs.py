@@ -35,6 +35,11 @@ class PairConfig(StageConfig):
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         objective, credit = run.objective, run.credit
+        if run.order.is_asynchronous:
+            return (
+                f"order.kind = 'asynchronous' learns from episodes of earlier weights, and {self.name} prefers among "
+                "those of the policy that learns: leave order.kind out"
+            )
         if not objective.needs_fresh_samples:
             return (
                 f"{self.name} learns from pairs, whose weights are of the policy before a step's only update, and "
@@ -63,24 +68,24 @@ class Pairs(NamedTuple):
     worse_P: IntK
 
 
-def pairs_inside(place_N: IntK, choice_N: IntK, value_N: FloatK, threshold: float = 0.0) -> Pairs:
+def pairs_inside(places: IntK, choices_made: IntK, values: FloatK, threshold: float = 0.0) -> Pairs:
     """All pairs of one place and of different choices, whose values differ by more than the threshold.
 
     >>> pairs_inside(np.array([0, 0, 0, -1]), np.array([5, 6, 6, 7]), np.array([1.0, 0.0, 2.0, 9.0]))
     Pairs(better_P=array([0, 2]), worse_P=array([1, 0]))
 
     Args:
-        place_N: number of the place, such as a situation; -1: of none, and in no pair.
-        choice_N: number of what was done there.
-        value_N: how good it was.
+        places: of each turn, or episode, the number of its place, such as a situation; -1: of none, and in no pair.
+        choices_made: number of what was done there.
+        values: how good that was.
         threshold: difference that is not enough.
     """
-    _, number_N, visits = np.unique(place_N, return_inverse=True, return_counts=True)
-    order_N = np.argsort(place_N, kind="stable")
-    order_N = order_N[((place_N >= 0) & (visits[number_N] > 1))[order_N]]
+    _, number, visits = np.unique(places, return_inverse=True, return_counts=True)
+    order = np.argsort(places, kind="stable")
+    order = order[((places >= 0) & (visits[number] > 1))[order]]
     found = [np.zeros((2, 0), np.int64)]
-    for rows in np.split(order_N, np.flatnonzero(np.diff(place_N[order_N])) + 1):
-        value, choice = value_N[rows], choice_N[rows]
+    for rows in np.split(order, np.flatnonzero(np.diff(places[order])) + 1):
+        value, choice = values[rows], choices_made[rows]
         least = threshold + ROUNDING * np.abs(value).max(initial=1.0)
         better, worse = np.nonzero((value[:, None] - value > least) & (choice[:, None] != choice))
         found.append(np.stack([rows[better], rows[worse]]))
