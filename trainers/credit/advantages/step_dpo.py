@@ -19,8 +19,8 @@ Implementation:
    no pair. Truncated episodes count as they ended.
 
 Differences: theirs has a model find the first wrong step, and draws the right one from the policy again, for a
-set of pairs that is learnt offline; here the group's episodes say where a success and a failure part, and pairs are of the
-step's own episodes. That turn need not be the mistake: a failure may go wrong later.
+set of pairs that is learnt offline; here the group's episodes say where a success and a failure part, and pairs are of
+the step's own episodes. That turn need not be the mistake: a failure may go wrong later.
 
 Watch: ``paired_turns``: near 0 where all episodes of a task end equally well. ``pairs_ranked``, the share of pairs in
 which the policy prefers the better one more than the reference does, rises above 0.5, and ``pair_margin`` above 0.

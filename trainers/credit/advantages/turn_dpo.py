@@ -21,9 +21,9 @@ Differences: theirs search a tree, whose siblings have one prompt, take values f
 learn offline from one set of pairs; here siblings are what a group's episodes have in common, and pairs are of the
 step's own episodes. Left out: anything that keeps the probability of the better turn from falling with the worse one's.
 
-Watch: ``paired_turns`` near 0: situations hardly come twice, or the same is done in them. ``pairs_ranked``, the share of
-pairs in which the policy prefers the better one more than the reference does, rises above 0.5, and ``pair_margin``
-above 0. ``reference_kl`` large with ``success`` falling: raise beta.
+Watch: ``paired_turns`` near 0: situations hardly come twice, or the same is done in them. ``pairs_ranked``, the share
+of pairs in which the policy prefers the better one more than the reference does, rises above 0.5, ``pair_margin`` above
+0. ``reference_kl`` large with ``success`` falling: raise beta.
 """
 
 from typing import ClassVar, Literal
