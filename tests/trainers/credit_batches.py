@@ -46,6 +46,7 @@ def batches(draw: st.DrawFn, unscorable: bool = False, penalties: bool = True) -
     final_E = rng.choice([0.5, 1.5, float("nan")], E)  # not known of every episode
     columns = {**batch.columns, "drift": drift_K, "final_value": final_E[batch.episode_K], "drawer": batch.episode_K}
     columns["tempered"] = np.array([0.0, 0.2, 0.0, -0.2])[batch.episode_K % 4]
+    columns["reference"] = np.round(rng.normal(size=len(batch.turn_K)), 2)
     columns["implicit"] = rng.normal(size=len(batch.turn_K))
     batch = replace(batch, columns=columns)
     if not penalties:

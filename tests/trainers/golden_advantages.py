@@ -440,3 +440,25 @@ def check_riskpo(case: Case) -> None:
     advantage, memory = riskpo(batch, config, {"quantiles": inputs["quantiles"]})
     close(case, advantage.total_K, np.repeat(np.ravel(expected["advantages"]), 2))
     close(case, memory["quantiles"], expected["quantiles"])
+
+
+@golden("dpo")
+def check_dpo(case: Case) -> None:
+    """Each pair is a task with two episodes of a turn. IPO is CoPG where the better one earns a half more."""
+    inputs, expected, beta = case["inputs"], case["expected"], case["params"]["beta"]
+    chosen, rejected = (
+        np.subtract(inputs[f"policy_{side}"], inputs[f"reference_{side}"]) for side in ("chosen", "rejected")
+    )
+    pairs, is_ipo = len(chosen), case["params"]["loss"] == "ipo"
+    batch = TurnBatch.from_episodes(
+        [[0.5 if is_ipo else 1.0], [0.0]] * pairs,
+        groups=np.repeat(np.arange(pairs), 2).tolist(),
+        anchors=[["x"]] * 2 * pairs,
+        columns={"reference": np.ravel([chosen, rejected], "F")[:, None].tolist(), "action": [[0], [1]] * pairs},
+    )
+    gradient = -np.ravel([expected["gradient_chosen"], expected["gradient_rejected"]], "F")
+    for name in ("copg",) if is_ipo else ("turn_dpo", "step_dpo"):
+        earned = credit(batch, CreditConfig(advantage={"name": name, "beta": beta}))
+        close(case, earned.advantage_K, beta / 2 * gradient if is_ipo else gradient)
+        close(case, earned.diagnostics["pair_margin"], np.mean(expected["margins"]))
+        close(case, earned.diagnostics["pairs_ranked"], np.mean(expected["accuracies"]))

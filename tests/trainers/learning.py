@@ -19,6 +19,8 @@ from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.run.loop.loop import train
 
 OFTEN = frozenset({"gae"})
+PAIRS = ("turn_dpo", "step_dpo", "copg")
+PLAIN: dict[str, Any] = {"name": "reinforce", "aggregation": "token-sum", "reference": True}
 LOST = 0.25  # success that a method may lose against its base; one that learns nothing loses more
 DOORS = f"{Path(__file__).with_name('doors.py')}:Doors"
 CRITIC: dict[str, Any] = {"value": {"lr": 1e-2}}
@@ -52,6 +54,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "istar": {"implicit": {"beta": 0.05}},
     # Episodes of several tasks share a bundle's blame, too coarsely for twelve tasks: success falls for twenty steps.
     "riskpo": {"credit": {"advantage": {"bundle": 1}}},
+    **{name: {"objective": PLAIN} for name in PAIRS},
 }
 # What both have, where a method's way to learn asks for it. Without rewards for turns, some methods are GRPO.
 PAID: dict[str, Any] = {"env": {"wrappers": [{"name": "progress_gain", "scale": 0.5}]}}
@@ -64,6 +67,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     # Most of their advantages are below 0: several updates of a few push away whatever those few said.
     "psr_nsr": ONE_UPDATE,
     "riskpo": ONE_UPDATE,
+    **dict.fromkeys(PAIRS, ONE_UPDATE),
     "mt_grpo": PAID,
     "igpo": PAID,
 }

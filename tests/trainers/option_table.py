@@ -72,6 +72,7 @@ SPLIT: World = {"rollout.branching": {"initial": 2, "threshold": 0.5}}
 GROWS: World = {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}}
 SURE: World = {"model.path": STATING, **STATES}  # of commands that are numbers
 SECOND: World = {"implicit": {"beta": 0.5}}  # a second policy, which rewards from the second step on
+PAIRED: World = {"objective": {"name": "reinforce", "aggregation": "token-sum", "reference": True}}
 GATE = {"part": "outcome", "threshold": 0.5}
 ONE_MODEL = "engine and learner are one model here"
 RECORD = "of what is recorded"
@@ -263,6 +264,11 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.advantage=*gae": Matters(needs=CRITIC),
     "credit.advantage=hgpo.stats_over": Matters("rows", {"credit.advantage=hgpo": {"episodes": True}}),
     "credit.advantage=hgpo.singleton": Matters("raw", {**UNSCORED, "credit.advantage=hgpo": {"episodes": True}}),
+    "credit.advantage=turn_dpo.depth": Matters(1, {"credit.advantage=turn_dpo": {"situation": "history"}}, first=3),
+    "credit.advantage=turn_dpo.threshold": Matters(0.5),
+    "credit.advantage=*.beta": Matters(9.0, steps=3),
+    "credit.advantage=*_dpo": Matters(needs=PAIRED, world=ONCE),
+    "credit.advantage=copg": Matters(needs=PAIRED, world=ONCE),
     "credit.advantage=*.stats_over": Matters("rows"),
     "credit.advantage=opo.singleton": Matters("raw", UNSCORED),
     "credit.advantage=*.singleton": Matters("raw", UNSCORED),
@@ -367,6 +373,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "objective=clip.kl.place": Matters("reward", {"credit.advantage": "reinforce_pp"}),
     "objective=clip.kl.target": Matters(1e-4, needs={"objective": {"kl": {"horizon": 1}}}),
     "objective=clip.kl.horizon": Matters(1, {"objective": {"kl": {"target": 1e-4}}}),
+    "objective=*.reference": Unchanged(why="of whether credit can compare with a reference policy, see turn_dpo"),
     "objective=*.entropy": Matters({"coef": 0.1}),
     "objective=*.entropy.coef": Matters(0.5),
     "objective=*.epo": Matters({"coef": 0.1, "alpha": 1.0}),

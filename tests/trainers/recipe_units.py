@@ -16,6 +16,7 @@ from manyturn.trainers.recipe.config import parts_as_tables
 
 REGULARISERS = ("kl", "entropy", "epo", "correction", "reject")
 ROLLOUT = ("horizon", "branching", "rounds", "spread_share")
+PAIRED = {"objective.aggregation", "objective.reference"}  # which credit of pairs would be refused without
 RARELY = {
     "low",
     "high",
@@ -69,6 +70,8 @@ def units(name: str) -> list[str]:
     found += ["objective"] if objective.get("name", "clip") not in ("clip", "reinforce") else []
     found += [f"objective.{part}" for part in REGULARISERS if part in objective]
     found += [f"rollout.{part}" for part in ROLLOUT if part in recipe.get("rollout", {})]
+    if "reference" in objective:
+        found = [unit for unit in found if unit not in PAIRED]
     return found + (["curriculum"] if "curriculum" in recipe else [])
 
 
@@ -102,7 +105,8 @@ def without(recipe: dict[str, Any], unit: str) -> dict[str, Any]:
     key, _, stage = last.partition("=")
     recipe = {name: value for name, value in recipe.items() if name not in USED_BY.get(stage or unit, ())}
     if unit == "credit.advantage":
-        return recipe | _with_another_advantage(recipe)
+        objective = {key: value for key, value in recipe["objective"].items() if key != "reference"}
+        return recipe | {"objective": objective} | _with_another_advantage(recipe)
     if unit == "objective":
         kept = {part: value for part, value in recipe["objective"].items() if part in REGULARISERS}
         return recipe | {"objective": {"name": "clip", **kept}}

@@ -7,6 +7,11 @@ OUTCOME_GATE = {"name": "gated", "gates": [{"threshold": 0.5}]}
 CONTRIBUTION_GATE = {"name": "gated", "gates": [{"part": "contribution", "threshold": 0.5}]}
 
 SEVERAL = {"env": None, "envs": ["manyturn/Maze-v0", {"id": "manyturn/GuessNumber-v0", "weight": 2.0}]}
+PAIRS = {
+    "credit.advantage": "step_dpo",
+    "objective": {"name": "reinforce", "aggregation": "token-sum", "reference": True},
+    "learner.minibatch": 128,
+}
 
 REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
@@ -311,6 +316,61 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"objective": {"name": "clip", "reject": [{"upper": 0.1}, {"upper": 0.2}]}},
         "objective.reject has two rules of k3 over token, of which the narrower counts alone: keep that one",
         {"objective": {"name": "clip", "reject": [{"upper": 0.1}, {"upper": 0.2, "over": "max"}]}},
+    ),
+    (
+        {"credit.advantage": "turn_dpo", "objective": {"reference": True}},
+        "turn_dpo learns from pairs, whose weights are of the policy before .* only update, and clip is made for",
+        PAIRS,
+    ),
+    (
+        {**PAIRS, "objective.reference": False},
+        r"step_dpo needs the column 'reference', .*: set objective\.reference = true",
+        {"objective.reference": True},
+    ),
+    (
+        {**PAIRS, "objective.aggregation": "token-mean"},
+        "weighs what step_dpo has divided by the number of pairs already: set it to 'token-sum'",
+        {"objective.aggregation": "token-sum"},
+    ),
+    (
+        {**PAIRS, "objective.correction": {}},
+        r"objective\.correction weighs the two of a pair apart, .*: leave it out",
+        {"objective.correction": None},
+    ),
+    (
+        {**PAIRS, "objective.reject": [{"upper": 2.0}]},
+        r"objective\.reject weighs the two of a pair apart, .*: leave it out",
+        {"objective.reject": []},
+    ),
+    (
+        {**PAIRS, "credit.modulation": ["empg"]},
+        "empg weighs the two of a pair apart, and step_dpo compares them: leave it out",
+        {"credit.modulation": []},
+    ),
+    (
+        {**PAIRS, "credit.truncated": "left_out"},
+        r"credit\.truncated = 'left_out' would tear pairs of step_dpo apart: leave it out",
+        {"credit.truncated": "as_ended"},
+    ),
+    (
+        {**PAIRS, "learner.epochs": 2},
+        "learns from samples of an older policy, for which reinforce has no ratio: set it to 1",
+        {"learner.epochs": 1},
+    ),
+    (
+        {"credit.advantage": "step_dpo", "objective": {"reference": True}, "order.kind": "asynchronous"},
+        "learns from episodes of earlier weights, and step_dpo prefers among .*: leave order.kind out",
+        {**PAIRS, "order.kind": "synchronous"},
+    ),
+    (
+        {**PAIRS, "order.kind": "asynchronous"},
+        "reinforce has no ratio for what earlier weights drew, from which order.kind = 'asynchronous' learns",
+        {"order.kind": "synchronous"},
+    ),
+    (
+        {"objective": {"reference": True}},
+        r"objective\.reference has no effect: no stage of credit compares with the reference policy; leave it out",
+        {"objective": {}},
     ),
     (
         {"objective": {"name": "reinforce"}, "learner.epochs": 2},

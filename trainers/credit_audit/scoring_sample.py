@@ -11,7 +11,7 @@ Columns that methods need come from the audit itself:
   rule is the logarithm of the chance of success after it over that before it; a chance is the critic's value as a share
   of the range of all returns;
 - belief and prior, where the environment names a true answer: the chance of success after a turn, and at first;
-- drift: 0, for the policy stands still.
+- drift and reference: 0, for the policy stands still, where it began.
 
 Methods that compare siblings get branches of every turn, which are continuations of the critic: each repeats the turns
 before, and what it drew from there on counts as one turn. So do methods whose word ends in ``+branches``: a branch is
@@ -101,7 +101,7 @@ def _rollout(
 ) -> Rollout:
     turns = episode.turns
     columns: dict[str, list[float]] = {"action": [float(actions[turn.action]) for turn in turns]}
-    columns["drift"] = [0.0] * len(turns)
+    columns["drift"] = columns["reference"] = [0.0] * len(turns)
     token_columns = dict[str, list[list[float]]]()
     if all(turn.progress is not None for turn in played.turns):
         columns["progress"] = [float(turn.progress or 0.0) for turn in turns]

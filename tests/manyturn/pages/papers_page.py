@@ -13,12 +13,22 @@ from manyturn.recipes import methods
 ROOT = Path(__file__).parents[3]
 AGAIN = "docs/papers.md says something else: make it again, python tests/manyturn/pages/papers_page.py > docs/papers.md"
 LEARNS = "tests/trainers/test_learning_recipes.py"
-OTHER_NAMES = {"forks": "c3_baselines", "loop": "loop", "grpo": "grpo", "entropy_balanced": "aepo_loss_thirdparty"}
+OTHER_NAMES = {
+    **dict.fromkeys(("turn_dpo", "step_dpo", "copg"), "dpo"),
+    "forks": "c3_baselines",
+    "loop": "loop",
+    "grpo": "grpo",
+    "entropy_balanced": "aepo_loss_thirdparty",
+}
 TITLES = {
     "1506.02438": "High-Dimensional Continuous Control Using Generalized Advantage Estimation",
     "1707.06347": "Proximal Policy Optimization Algorithms",
+    "2305.18290": "Direct Preference Optimization: Your Language Model is Secretly a Reward Model",
     "2402.03300": "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
     "2402.14740": "Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs",
+    "2406.18629": "Step-DPO: Step-wise Preference Optimization for Long-chain Reasoning of LLMs",
+    "2406.19185": "Contrastive Policy Gradient: Aligning LLMs on sequence-level scores",
+    "2408.07199": "Agent Q: Advanced Reasoning and Learning for Autonomous AI Agents",
     "2501.03262": "REINFORCE++",
     "2502.01600": "Reinforcement Learning for Long-Horizon Interactive LLM Agents",
     "2503.01491": "What's Behind PPO's Collapse in Long-CoT? Value Optimization Holds the Secret",

@@ -44,11 +44,13 @@ ENTROPY = {"name": "arbitrary_entropy"}
 IMPLICIT = [{"name": "istar"}, {"name": "istar", "norm": "std", "stats_over": "rows"}]
 SAMPLES = [{"name": "psr_nsr"}, {"name": "psr_nsr", "learns": "negative", "goal": 0.5}]
 RISK = [{"name": "riskpo", "bundle": 2}, {"name": "riskpo", "std": False, "weight": 0.0}]
+PAIRS = [{"name": "turn_dpo"}, {"name": "turn_dpo", "situation": "history", "depth": 1, "threshold": 0.3}]
+PAIRS += [{"name": "step_dpo"}, {"name": "copg", "beta": 0.5}]
 HARD = [*TOKENS, SPO, FIRST, {**JOINT, "gamma": 0.5}, CALLS, *TREE, *FORKS, *SITUATION, ENTROPY, *SAMPLES]
-HARD += [*RISK, *IMPLICIT]
+HARD += [*RISK, *IMPLICIT, *PAIRS]
 EVERY = [({"advantage": method}) for method in HARD] + [{"advantage": "grpo", "modulation": [m]} for m in MODULATED]
 PLAIN = [{"advantage": method} for method in SAMPLES]  # which compare nothing
-COLUMNS = ("calls", "drift", "final_value", "action", "drawer", "tempered", "implicit")
+COLUMNS = ("calls", "drift", "final_value", "action", "drawer", "tempered", "implicit", "reference")
 by_method = pytest.mark.parametrize("stages", EVERY, ids=str)
 
 

@@ -41,8 +41,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "spo": {"forgetting": "steady", "low": -99, "high": 99},
 }
 OF_GROUPS = ["grpo", "rloo", "loop", "opo", "stratified", "mt_grpo", "igpo", "reinforce_pp_baseline", "rtmc"]
+OF_GROUPS += ["step_dpo", "copg"]
 NEEDED = {name: {"value": {}} for name in ("gae", "turn_gae", "bilevel_gae", "dual_gae")}
-OF_SITUATIONS = ["gigpo", "graphgpo", "g2po", "hgpo", "situation_gae"]
+PAIRED = {"name": "reinforce", "aggregation": "token-sum", "reference": True}
+NEEDED |= {name: {"objective": PAIRED, "learner.minibatch": 128} for name in ("turn_dpo", "step_dpo", "copg")}
+OF_SITUATIONS = ["gigpo", "graphgpo", "g2po", "hgpo", "situation_gae", "turn_dpo"]
 
 
 def of(name: str) -> dict[str, Any]:
@@ -93,7 +96,7 @@ def test_credit_alone_refuses_what_concerns_credit():
 def test_modulations_are_refused_exactly_where_credit_is_of_tokens(name):
     values, actions = (
         {"value": [[[0.25], [0.5]], [[0.5]]]},
-        {name: [[0, 1], [1]] for name in ("action", "drawer", "tempered", "implicit")},
+        {name: [[0, 1], [1]] for name in ("action", "drawer", "tempered", "implicit", "reference")},
     )
     batch = TurnBatch.from_episodes(
         [[0, 1], [0]], [0, 0], anchors=[["a", "b"], ["a"]], columns=actions, token_columns=values
@@ -114,7 +117,8 @@ def test_complete_attribution_is_refused_exactly_where_it_changes_no_credit(meth
 
     def earned(seed: int) -> np.ndarray:
         predicted_K = np.random.default_rng(seed).integers(0, 8, len(batch.turn_K)) / 4
-        columns = {"action": batch.turn_K, "drawer": batch.episode_K, "implicit": np.zeros(len(batch.turn_K))}
+        columns = {"action": batch.turn_K, "drawer": batch.episode_K}
+        columns |= dict.fromkeys(("implicit", "reference"), np.zeros(len(batch.turn_K)))
         told = replace(batch, columns={**columns, "contribution": predicted_K})
         return advantage(spa(told, SpaConfig(completeness="residual_to_last")), method)
 
@@ -157,7 +161,7 @@ def test_methods_of_groups_need_a_group(name):
         ConfigError,
         match=r"raise rollout\.group, .*\(bilevel_gae, dual_gae, gae, psr_nsr, reinforce_pp, riskpo, spo, turn_gae\)",
     ):
-        run(**{"credit.advantage": of(name), "rollout.group": 1})
+        run(**{"credit.advantage": of(name), "rollout.group": 1, **NEEDED.get(name, {})})
     run(**{"credit.advantage": of(name), "rollout.group": 2, **NEEDED.get(name, {})})
 
 

@@ -19,6 +19,7 @@ LACKS = {
     "drawer": "which branches of a turn have, and rollouts of another trainer have no branches",
     "action": "which the rollouts lack: give each turn a number in Rollout.columns, the same one for the same action",
     "drift": "which the rollouts lack: give in Rollout.columns how far the policy moved since the task was last played",
+    "reference": "which the rollouts lack: give in Rollout.columns log pi - log pi_ref of each reply",
     "tool_calls": "which only replies of a language model have: take another stratum, as stratified:stratum=turns",
 }
 """Column -> why an audit may lack it, and what to do."""

@@ -31,7 +31,7 @@ class PolicyLearning(Protocol):
 
     @property
     def reference(self) -> ReadsReference | None:
-        """Reader with the reference's weights, where the objective has a KL term."""
+        """Reader with the reference's weights, where the objective keeps one."""
         ...
 
     def reader(self, reader: Reader) -> Reader:
@@ -91,7 +91,7 @@ class SingleProcess:
         heads: Sequence[LearnerHead],
     ):
         optimizer = PolicyOptimizer(policy, config)
-        self.reference = Reference(optimizer.trained) if objective.kl else None
+        self.reference = Reference(optimizer.trained) if objective.keeps_reference else None
         self.updates = Updates(config, objective, reader, optimizer, heads, Passes())
 
     def reader(self, reader: Reader) -> Reader:

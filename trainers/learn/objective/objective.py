@@ -8,11 +8,11 @@ with ``OBJECTIVES``, whose configuration derives from ``ObjectiveConfig``.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.options.options import OnlyWith, Options
 from manyturn.envs.contract.options.registry import Registry
 from manyturn.trainers.credit.stages import StageConfig
 from manyturn.trainers.learn.objective.aggregate import Aggregation, Denominators, aggregate, check_scale
@@ -53,6 +53,9 @@ class ObjectiveConfig(StageConfig):
     """What counts as a sequence: a reply, which is one call of the model, or all replies of a row."""
     kl: KlConfig | None = None
     """Stay close to the reference policy."""
+    reference: Annotated[bool, OnlyWith("kl", None, may_wait=True)] = False
+    """Keep the reference policy without a KL term, for stages of credit that compare with it. It is the policy at the
+    end of the warm-up."""
     entropy: EntropyConfig | None = None
     """Stay random."""
     epo: EpoConfig | None = None
@@ -66,6 +69,11 @@ class ObjectiveConfig(StageConfig):
     def averages_over_reply(self) -> bool:
         """True if all tokens of a reply move by one advantage, so that credit of single tokens is lost."""
         return False
+
+    @property
+    def keeps_reference(self) -> bool:
+        """True if a run keeps the weights of the reference policy."""
+        return self.reference or self.kl is not None
 
     def uses_sequences(self) -> bool:
         """True if the option ``sequence`` changes anything."""

@@ -64,7 +64,7 @@ class RankLearner:
             recompute_activations(reader.model)
         self._ranks, self._sharded = ranks, Sharded(reader.model, ranks, device)
         self.optimizer = PolicyOptimizer(self._sharded, config)
-        self.reference = Reference(self.optimizer.trained) if objective.kl else None
+        self.reference = Reference(self.optimizer.trained) if objective.keeps_reference else None
         self._passes = SharedPasses(ranks, self._sharded)
         self.updates = _Joined(config, objective, reader, self.optimizer, heads, self._passes, ranks=ranks)
 

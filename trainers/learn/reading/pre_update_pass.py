@@ -7,7 +7,7 @@ or the update, starts the only pass of the policy over these samples; the pass k
     head_values(head)         the critic's value of each token, or the progress estimator's of each reply
     hidden(place)         hidden states, only at the places that a column's options name, on the CPU
 
-``reference`` is one more pass, under the reference's weights, where the objective has a KL term. If not asked for,
+``reference`` is one more pass, under the reference's weights, where the objective keeps one. If not asked for,
 nothing is read: the engine's log-probabilities can do for the ratio (``learner.old_logprobs = "engine"``). The updates
 close the reading, for the weights move: what was not asked before cannot be asked any more. Their own passes, with
 gradient, are other passes: one for each minibatch.
@@ -41,7 +41,7 @@ class StepReading:
         heads: what the heads on the policy's hidden states say of a pass, by name.
         others: what the heads with bodies of their own say of samples, by name; a pass of their own.
         places: where hidden states are kept.
-        reference: the reference policy, if the objective has a KL term.
+        reference: the reference policy, if the objective keeps one.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ def checkpoint_bytes(learner: Learner) -> int:
     if learner.config.offload_optimizer:
         masters = sum((12 - 2 * each.itemsize) * each.numel() for each in weights if each.itemsize < 4)
     saved = trained if learner.config.lora_rank else own
-    return saved + 2 * trained + masters + bool(learner.objective.kl) * reference
+    return saved + 2 * trained + masters + learner.objective.keeps_reference * reference
 
 
 def check_room(run: Run, folder: Path) -> None:
