@@ -73,7 +73,11 @@ def _place_of(name: str) -> str:
     if first not in _SECTIONS and rest and section in _SECTIONS:
         first = f"{section}.{rest}"
     place = ".".join([first, *others])
-    return place[: len(_HEADERS)] + name[len(_HEADERS) :] if place.startswith(_HEADERS) else place
+    begin, headers, _ = place.partition(_HEADERS)
+    if not headers or (begin and not begin.startswith("roles.")):
+        return place
+    kept = len(begin) + len(_HEADERS)
+    return place[:kept] + name[kept:]
 
 
 def put_option(options: dict[str, Any], name: str, value: Any) -> None:
@@ -86,6 +90,8 @@ def put_option(options: dict[str, Any], name: str, value: Any) -> None:
             raise OverrideError(f"--{name}: {section} has a value already")
     if name in CHOICES and isinstance(value, str):
         value = {CHOICES[name]: value}
+    if sections == ["roles"] and isinstance(value, str):
+        value = {"policy": value}
     old = place.get(last)
     if isinstance(old, dict) and isinstance(value, dict) and not old.keys() & value.keys():
         value = {**old, **value}

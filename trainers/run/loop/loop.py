@@ -155,6 +155,7 @@ class _Session:
         state.warming = {}
         for trainee in run.trainees:
             trainee.learner.begin_reinforcement()
+        run.note_step(0)
         state.before = await figures(run, state, "before")
         state.seconds = earlier + time.monotonic() - began
         self.saving.now(state)
@@ -167,6 +168,7 @@ class _Session:
         for trainee in self.run.trainees:
             await trainee.load(checkpoint, saved.pop(beside("learner", trainee.name)))
         state = State(**{**saved, "seen": set(saved["seen"])})
+        self.run.recall(checkpoint)
         self.run.restrict(state.batch_limits)
         self.output.note.texts = state.notices
         self._note_memory()
@@ -217,6 +219,7 @@ class _Session:
         if not _validation_is_due(run, state):
             self.saving.check_room()
             line = await step()
+            run.note_step(state.step)
             changed = env_changes_at(state.env_changes, state.step)
             log({"phase": "train", "step": state.step, **({"env_changed": changed} if changed else {}), **line})
             self._count_signal(state, line.get("no_signal"))
