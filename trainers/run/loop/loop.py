@@ -27,6 +27,7 @@ from manyturn.trainers.record.resource_use import peak_memory
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.stop_signal import Stopped, Stopping
+from manyturn.trainers.run.loop.answer_log import AnswerLog
 from manyturn.trainers.run.loop.checkpoint_writer import Saving
 from manyturn.trainers.run.loop.disk_space import check_room
 from manyturn.trainers.run.loop.held_out_metrics import conclude, figures
@@ -95,6 +96,10 @@ async def train(
             if not resume or steps is not None:
                 folder.write_config(run.config)
             output.tell({"phase": "begin"})
+            if run.frozen.endpoints:
+                answers = stack.enter_context(AnswerLog(folder))
+                for endpoint in run.frozen.endpoints:
+                    endpoint.answers = answers
             saving = stack.enter_context(Saving(run, folder))
             return await _Session(run, folder, saving, stopping, output).train(start)
 

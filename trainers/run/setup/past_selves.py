@@ -9,12 +9,16 @@ weights that draw in the same step, and two copies are kept. Up to step 2K the p
 warm-up the policy itself. Copies are part of each checkpoint, under names that say when they were taken.
 """
 
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
-from peft import PeftModel, set_peft_model_state_dict
+from peft import PeftModel
+from safetensors.torch import save_file
 
 from manyturn.agents.engine.engine import Engine
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
@@ -25,9 +29,9 @@ from manyturn.agents.play.agent import Agent
 from manyturn.agents.play.role_policy import Partner
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.recipe.role_config import RoleConfig, RoleKind
-from manyturn.trainers.record.checkpoint import read_tensors, weights_hash
+from manyturn.trainers.record.checkpoint import beside, read_tensors, weights_hash
 from manyturn.trainers.run.setup.frozen_roles import FrozenRoles, local_sampling
-from manyturn.trainers.run.setup.saved_policy import SavedRun
+from manyturn.trainers.run.setup.saved_policy import SavedRun, loaded
 
 _MARK = "past."  # begins the names of copies in a checkpoint
 
@@ -141,24 +145,26 @@ def saved_past(run: SavedRun, frozen: FrozenRoles) -> None:
         if entry.kind is not RoleKind.PAST:
             continue
         [policy] = run.config.trained_roles
-        language = run.language(policy)
         copies = copies_in(read_tensors(run.checkpoint, policy), entry.steps_ago)
-        for copy in list(copies.values())[:1]:
-            _put(copy, language)
+        language = _past_language(run, policy, next(iter(copies.values()), None))
         sampling = local_sampling(run.config.sampling, entry)
         label = f"{entry.policy} of {run.label}, weights {weights_hash(language.model)[:16]}"
         frozen.policies[role] = Partner(frozen.agent(language, run.config.agent, sampling, label), role)
 
 
-def _put(copy: Copy, language: LanguageModel) -> None:
-    """Have a model hold a copy's weights."""
-    if isinstance(language.model, PeftModel):
-        set_peft_model_state_dict(language.model, copy)
-        return
+def _past_language(run: SavedRun, policy: str, copy: Copy | None) -> LanguageModel:
+    """The model of a run's policy with the weights of a copy; as it is where none was taken yet."""
+    if copy is not None and run.config.learner.lora_rank:  # adapters are merged when they are loaded
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(run.checkpoint / beside("model", policy), folder, dirs_exist_ok=True)
+            save_file(copy, Path(folder) / "adapter_model.safetensors")
+            return loaded(folder)
+    language = run.language(policy)
     own = dict(language.model.named_parameters())
     with torch.no_grad():
-        for name, tensor in copy.items():
+        for name, tensor in (copy or {}).items():
             own[name].copy_(tensor)
+    return language
 
 
 def playing_copy(step: int, every: int) -> int:
