@@ -10,7 +10,7 @@ from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import Options, one_line, option_places
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.contract.options.registry import Registry
-from manyturn.trainers.recipe.config import CHOICES, RunConfig
+from manyturn.trainers.recipe.config import CHOICES, RunConfig, parts_as_tables
 
 Section = TypeVar("Section", bound=Options)
 _SECTIONS = frozenset({*RunConfig.model_fields, "endpoint"})  # an endpoint is evaluated and never trained
@@ -90,8 +90,9 @@ def put_option(options: dict[str, Any], name: str, value: Any) -> None:
             raise OverrideError(f"--{name}: {section} has a value already")
     if name in CHOICES and isinstance(value, str):
         value = {CHOICES[name]: value}
-    if sections == ["roles"] and isinstance(value, str):
-        value = {"policy": value}
+    if name == "roles" or sections == ["roles"]:
+        value = parts_as_tables({"roles": {last: value} if sections else value})["roles"]
+        value = value[last] if sections else value
     old = place.get(last)
     if isinstance(old, dict) and isinstance(value, dict) and not old.keys() & value.keys():
         value = {**old, **value}
