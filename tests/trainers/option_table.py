@@ -132,7 +132,9 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "roles[].policy": Matters({"liar": "past:1"}),
     "roles[].agent": Unchanged(why="of models that are no policy of the run, which has its own tests"),
     "roles[].sampling": Matters(
-        {"liar": {"policy": "past:1", "sampling": {"temperature": 0.1}}}, first={"liar": "past:1"}
+        {"caller": {"policy": "past:1", "sampling": {"temperature": 0.1}}, "liar": "one"},
+        {"agent.only_admissible": True, "sampling.max_tokens": 8},
+        first={"caller": "past:1", "liar": "one"},
     ),
     "roles[].sampling.*": Unchanged(why="of endpoints, but for two that sampling tries"),
     "roles[].endpoint": Unchanged(why="of how an endpoint is reached"),
