@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from pydantic import ValidationError
+
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
@@ -19,16 +21,16 @@ from manyturn.agents.play.python_policy import policy_in_file
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
-from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.options.options import Options, one_line, unknown
 from manyturn.envs.contract.registration.env_registry import is_file
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.terminal.overrides import OverrideError, changed, chosen
-from manyturn.trainers.recipe.role_config import ENDPOINT_AGENT, LONGEST_CONTEXT, MODEL_AGENT
+from manyturn.trainers.recipe.role_config import ENDPOINT_AGENT, LONGEST_CONTEXT, MODEL_AGENT, RoleConfig, RoleKind
 
 if TYPE_CHECKING:
     from manyturn.agents.model.language_model import LanguageModel
-    from manyturn.trainers.recipe.config import EnvConfig
+    from manyturn.trainers.recipe.config import EnvConfig, RunConfig
     from manyturn.trainers.run.setup.saved_policy import SavedRun
 
 # What plays -> how it is made to act unless asked otherwise; a run acts as it was trained.
@@ -49,6 +51,8 @@ class EvaluateConfig(Options):
     sampling: Sampling = Sampling()
     engine: Annotated[Any, ENGINES.field] = _ENGINE
     endpoint: Endpoint = Endpoint()
+    roles: dict[str, RoleConfig] = {}
+    """Other policies for roles of a run, by the role's name."""
 
 
 SECTIONS = tuple(EvaluateConfig.model_fields)
@@ -124,7 +128,7 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
         _refuse(options, SECTIONS, f"{word} is called as it is")
         return Candidate(policy_in_file(word))
     if word.startswith("openai:"):
-        _refuse(options, ("engine",), "openai:MODEL asks an endpoint")
+        _refuse(options, ("engine", "roles"), "openai:MODEL asks an endpoint and plays every role")
         return _behind_endpoint(word.removeprefix("openai:"), options)
     if word == "openai":
         raise ValueError(f"which model of the endpoint? {_NAME_IT}")
@@ -132,6 +136,7 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
     folder = Path(word).resolve() if Path(word).exists() else Path(word)
     if is_run(folder):
         return _trained(folder, options)
+    _refuse(options, ("roles",), "a model plays every role")
     if folder.is_file() and folder.suffix != ".gguf":
         also = f"{word}:POLICY, " if word.endswith(".py") else ""
         raise ValueError(f"{word} is a file: name {also}a run's folder, a checkpoint, a model's folder, or a GGUF file")
@@ -148,7 +153,7 @@ def sections_of(word: str) -> tuple[str, ...]:
         return ()
     if word.startswith("openai:"):
         return ("agent", "sampling", "endpoint")
-    return ("sampling", "engine") if is_run(Path(word).resolve()) else ("agent", "sampling", "engine")
+    return ("sampling", "engine", "roles") if is_run(Path(word).resolve()) else ("agent", "sampling", "engine")
 
 
 def is_run(folder: Path) -> bool:
@@ -178,6 +183,7 @@ def _trained(folder: Path, options: PolicyOptions) -> Candidate:
     _refuse(options, ("agent",), "a run acts as it was trained to, see its config.toml")
     run = saved_run(folder)
     assert run is not None, "the folder was looked at"
+    run = replace(run, config=_with_partners(run.config, options.get("roles", {})))
     config, state = run.config, run.state
     sampling = changed(config.sampling, "sampling", options.get("sampling", {}))
     drawing = chosen(ENGINES, config.engine, "engine", options.get("engine", {}))
@@ -194,6 +200,24 @@ def _trained(folder: Path, options: PolicyOptions) -> Candidate:
         homes = config.environments
         return Candidate(playing, env_identity=identity, seen=seen, max_turns=most, engines=engines, homes=homes)
     return Candidate(playing, env.id, env.args, env.wrappers, identity, seen, most, engines)
+
+
+def _with_partners(config: "RunConfig", given: Any) -> "RunConfig":
+    """The configuration of a run with other policies in some of its roles. Raises OverrideError."""
+    from manyturn.trainers.recipe.config import parts_as_tables
+
+    try:
+        entries = parts_as_tables({"roles": given})["roles"]
+        others = {role: RoleConfig.model_validate(entry) for role, entry in entries.items()}
+    except (ValidationError, AttributeError) as error:
+        why = one_line(error, "roles") if isinstance(error, ValidationError) else "a table of policies by role"
+        raise OverrideError(f"--roles: {why}") from None
+    for role, entry in others.items():
+        if role not in config.roles:
+            raise OverrideError(unknown("role", role, config.roles))
+        if entry.kind is RoleKind.TRAINED and entry.policy not in config.trained_roles:
+            raise OverrideError(unknown("policy of the run", entry.policy, config.trained_roles))
+    return config.model_copy(update={"roles": {**config.roles, **others}})
 
 
 def _playing(

@@ -76,8 +76,8 @@ def _place_of(name: str) -> str:
     begin, headers, _ = place.partition(_HEADERS)
     if not headers or (begin and not begin.startswith("roles.")):
         return place
-    kept = len(begin) + len(_HEADERS)
-    return place[:kept] + name[kept:]
+    length = len(begin) + len(_HEADERS)
+    return place[:length] + name[length:]
 
 
 def put_option(options: dict[str, Any], name: str, value: Any) -> None:

@@ -31,12 +31,12 @@ class Adviser(TurnReward):
 
     An actor that does not learn, such as a large model at an endpoint, is steered by a small adviser that does:
     explicit-policy optimisation (EPO, arXiv 2502.12486) with ``when = "turn"``, directional stimulus prompting (arXiv
-    2302.11520) with ``when = "start"``. The adviser may write anything. Where the environment lists admissible commands,
-    they are its admissible advice, and its expert advises what the environment's expert would do. Both roles earn what
-    the environment pays.
+    2302.11520) with ``when = "start"``. The adviser may write anything. Admissible commands of the environment are its
+    admissible advice, and its expert advises what the environment's expert would do. Both roles earn what the
+    environment pays.
 
-    It does not preserve the optimal policy: what is best to say depends on the actor. Episodes have twice as many turns,
-    or one more.
+    It does not preserve the optimal policy: what is best to say depends on the actor. Episodes have twice as many
+    turns, or one more.
     """
 
     preserves_optimal_policy = False
