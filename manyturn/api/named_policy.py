@@ -128,7 +128,8 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
         _refuse(options, SECTIONS, f"{word} is called as it is")
         return Candidate(policy_in_file(word))
     if word.startswith("openai:"):
-        _refuse(options, ("engine", "roles"), "openai:MODEL asks an endpoint and plays every role")
+        _refuse(options, ("engine",), "openai:MODEL asks an endpoint")
+        _refuse(options, ("roles",), "openai:MODEL plays every role")
         return _behind_endpoint(word.removeprefix("openai:"), options)
     if word == "openai":
         raise ValueError(f"which model of the endpoint? {_NAME_IT}")

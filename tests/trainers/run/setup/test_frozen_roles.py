@@ -93,6 +93,25 @@ def test_an_endpoint_bargains_with_a_policy_that_learns(command, endpoint_server
     assert not [path for path in (tmp_path / "run").rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
+@pytest.mark.parametrize("when", ["turn", "start"])
+def test_a_recipe_trains_an_adviser_of_an_actor_at_an_endpoint(command, endpoint_server, tmp_path, when):  # noqa: F811
+    def answer(request):
+        return completion(f"<action>{request['messages'][-1]['content'].rpartition('Advice: ')[2]}</action>")
+
+    endpoint_server.script = [reading(answer)]
+    words = ("train", "--recipe", "adviser-tiny", "--env.wrappers", f'[{{name = "adviser", when = "{when}"}}]')
+    sizes = {"rollout.tasks": 2, "rollout.group": 2, "steps": 1, "evaluation.limit": 2, "warmup.episodes": 4}
+    sizes |= {"warmup.max_updates": 1, "warmup.check_every": 1, "warmup.check_episodes": 1, "model.sample_tasks": 9}
+    for name, value in sizes.items():
+        words += (f"--{name}", value)
+    ended = command(*words, "--out", tmp_path / "run")
+    assert ended.code == 0, ended.err
+    advised, acted = (turns_of(tmp_path / "run", role) for role in ("adviser", "actor"))
+    assert {row["action"] for row in acted} <= {row["action"] for row in advised}
+    assert len(advised) == (len(acted) if when == "turn" else 4)
+    assert not np.isnan([row["advantage"] for row in advised]).any()
+
+
 def test_a_partner_at_an_endpoint_is_counted_by_itself(endpoint_server, tmp_path):  # noqa: F811
     endpoint_server.script = [reading(lie)]
     summary = run(tmp_path / "run", PRICED, steps=1)
@@ -228,3 +247,17 @@ def test_a_role_is_written_as_it_was_given():
     config = duet({"policy": "openai:m", "endpoint": {"headers": {"X": "$TOKEN"}, "timeout": 3.0}})
     text = to_toml(config)
     assert 'caller = "me"' in text and '"$TOKEN"' in text.replace("'", '"') and "price_in" not in text
+
+
+def test_a_run_is_evaluated_against_its_own_past_and_other_partners(command, tmp_path):
+    run(tmp_path / "run", "past:1", steps=2, keep_checkpoints=9)
+    past = tmp_path / "run" / "checkpoints" / "step_000000"
+    for word in (past, "expert", "me"):
+        out = tmp_path / str(word).rpartition("/")[2]
+        ended = command("evaluate", tmp_path / "run", "--roles.liar", word, "--limit", 4, "--out", out)
+        assert ended.code == 0, ended.err
+    assert json.loads((tmp_path / "expert" / "summary.json").read_text())["policy"].endswith("liar: expert")
+    for words, fix in ((("--roles.lair", "expert"), "liar"), (("--roles.liar", "you"), "me")):
+        refused = command("evaluate", tmp_path / "run", *words, "--limit", 4)
+        assert refused.code == 2 and fix in refused.err
+    assert command("evaluate", "expert", "--env", DUET, "--roles.liar", "random").code == 2
