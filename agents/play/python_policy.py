@@ -10,7 +10,10 @@ from manyturn.agents.play.episode import Act
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.env.error_location import place_of
+from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.random_keys import digest
+from manyturn.envs.contract.registration.env_registry import load_file
+from manyturn.envs.contract.registration.sibling_modules import source_files
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import Seat
 
@@ -124,6 +127,24 @@ class PythonPlayer:
 
     def leave(self) -> None:
         """Nothing is kept."""
+
+
+def policy_in_file(word: str) -> PythonPolicy:
+    """The policy of FILE.py:POLICY, known again by the text of the file and of those next to it that it imports.
+
+    Raises:
+        ValueError: there is no such file, or nothing of that name in it.
+        PolicyError: it is no policy.
+    """
+    file, _, name = word.rpartition(":")
+    path = Path(file).resolve()
+    module = load_file(path)
+    if (function := getattr(module, name, None)) is None:
+        public = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        near = near_names(name, public, n=1) or public
+        raise ValueError(f"{file} has no {name!r}: " + (f"did you mean {near[0]}?" if near else "it defines nothing"))
+    text = "".join(source.read_text(encoding="utf-8") for source in source_files(path))
+    return PythonPolicy(function, word, digest(text)[:8])
 
 
 def code_of(policy: Any) -> str:

@@ -1,10 +1,14 @@
-"""Several policies in one episode: each plays the roles that are its own."""
+"""Several policies in one episode: each plays the roles that are its own.
+
+Only what a policy in training says stands in the ledger. Turns of all others stand there as replies of no tokens.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
+from manyturn.agents.engine.engine import EngineError, EngineRefused
 from manyturn.agents.play.agent import Agent, Demonstrator
-from manyturn.agents.play.episode import Act, Onlooker, Player
+from manyturn.agents.play.episode import Act, LimitReached, Onlooker, Player, Policy
 from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
@@ -13,16 +17,74 @@ from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import Seat
 
 
+class Partner:
+    """A policy that plays a role and does not learn.
+
+    Its limits and failures are none of those that learn: each is an error of the episode, under the role's name.
+
+    Args:
+        policy: a model, an endpoint, a policy in Python.
+        role: the role, for messages.
+    """
+
+    def __init__(self, policy: Policy, role: str):
+        self.policy, self.role, self.name = policy, role, policy.name
+
+    def join(self, key: EpisodeKey, instructions: str, ledger: Ledger) -> "PartnerPlayer":
+        """Begin an episode in which other policies play too.
+
+        Args:
+            ledger: of the episode, which counts its turns.
+        """
+        return PartnerPlayer(self, key, instructions, ledger)
+
+
+class PartnerPlayer:
+    """The policy within one episode. A model has a ledger of its own, which ends with the episode."""
+
+    def __init__(self, partner: Partner, key: EpisodeKey, instructions: str, episode: Ledger):
+        self._role, self._episode = partner.role, episode
+        self._own = Ledger()
+        policy = partner.policy
+        self._player = (
+            policy.join(key, instructions, self._own) if isinstance(policy, Agent) else policy.player(key, instructions)
+        )
+        self.ledger: Ledger | None = None
+
+    async def act(self, step: Answer, seat: Seat) -> Act:
+        # The sampling noise of a turn is that of its number, which must be no other policy's in the episode.
+        while len(self._own.spans) < len(self._episode.spans):
+            self._own.record([], [], [], version=0)
+        try:
+            act = await self._player.act(step, seat)
+        except LimitReached as limit:
+            raise EngineRefused(f"role {self._role}: {limit}") from limit
+        except EngineError as error:
+            failed = type(error)(f"role {self._role}: {error}")
+            failed.usage = error.usage
+            raise failed from error
+        return replace(act, pieces=())
+
+    def leave(self) -> None:
+        self._player.leave()
+
+
 class Cast:
     """Policies by role. Agents of one policy share its weights; each remembers only its own observations and replies.
 
     Args:
         roles: role -> policy. Engines of different policies must have a ``BatchBarrier``.
+
+    Attributes:
+        concurrency: most episodes that may be open together; None without a limit.
     """
 
-    def __init__(self, roles: Mapping[str, Agent | Demonstrator | Scripted]):
+    def __init__(self, roles: Mapping[str, Agent | Demonstrator | Scripted | Partner]):
         self.roles = dict(roles)
         self.name = ", ".join(f"{role}: {policy.name}" for role, policy in self.roles.items())
+        partners = [policy.policy for policy in self.roles.values() if isinstance(policy, Partner)]
+        limits = [getattr(policy, "concurrency", None) for policy in partners]
+        self.concurrency = min((limit for limit in limits if limit is not None), default=None)
 
     def player(self, key: EpisodeKey, instructions: str) -> "CastPlayer":
         return CastPlayer(self, key, instructions)
@@ -47,7 +109,7 @@ class CastPlayer:
         act = await player.act(step, seat)
         if player.ledger is None:
             self.ledger.record([], [], [], version=0, role=step.role)
-            return replace(act, usage=Usage(0, 0, cut=False))
+            return act if act.usage is not None else replace(act, usage=Usage(0, 0, cut=False))
         return act
 
     def look(self, step: Answer) -> None:

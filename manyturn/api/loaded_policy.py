@@ -153,7 +153,7 @@ class _OwnSeat:
     def __init__(self, env: gymnasium.Env):
         self._env = env
         self.name = type(env.unwrapped).__name__
-        self.roles: Sequence[str] = getattr(env.unwrapped, "roles", None) or (ONE_ROLE,)
+        self.roles: Sequence[str] = offered(env, "roles") or (ONE_ROLE,)
 
     async def expert(self) -> str:
         if (ask := offered(self._env, "expert")) is None:

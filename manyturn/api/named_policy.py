@@ -1,46 +1,40 @@
 """Policies by the words that name them on the command line."""
 
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import ValidationError
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.evaluation.replay_policy import Replay
-from manyturn.agents.model.gguf_conversion import gguf_in
 from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.agents.play.episode import Policy
-from manyturn.agents.play.python_policy import PythonPolicy
+from manyturn.agents.play.python_policy import policy_in_file
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
-from manyturn.agents.text.formats.tagged import TaggedConfig
-from manyturn.envs.contract.near_names import near_names
-from manyturn.envs.contract.options.options import Options
-from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.registration.env_registry import is_file, load_file
-from manyturn.envs.contract.registration.sibling_modules import source_files
+from manyturn.envs.contract.options.options import ConfigError, Options, one_line, unknown
+from manyturn.envs.contract.registration.env_registry import is_file
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.terminal.overrides import OverrideError, changed, chosen
+from manyturn.trainers.recipe.role_config import ENDPOINT_AGENT, LONGEST_CONTEXT, MODEL_AGENT, RoleConfig, RoleKind
 
 if TYPE_CHECKING:
     from manyturn.agents.model.language_model import LanguageModel
-    from manyturn.trainers.recipe.config import EnvConfig
+    from manyturn.trainers.recipe.config import EnvConfig, RunConfig
+    from manyturn.trainers.run.setup.saved_policy import SavedRun
 
-LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for
-LONGEST_CONVERSATION = 131_072  # tokens that an endpoint may be sent; most say themselves where they end
-_AGENT = AgentConfig(format=TaggedConfig(), max_context=LONGEST_CONTEXT)
-_SPACIOUS = _AGENT.model_copy(update={"max_context": LONGEST_CONVERSATION})
 # What plays -> how it is made to act unless asked otherwise; a run acts as it was trained.
-USUAL_AGENTS = {"evaluate MODEL": _AGENT, "evaluate openai:MODEL": _SPACIOUS}
+USUAL_AGENTS = {"evaluate MODEL": MODEL_AGENT, "evaluate openai:MODEL": ENDPOINT_AGENT}
 _ENGINE = TransformersConfig()
 _NO_ENDPOINT = "only openai:MODEL asks an endpoint"
 _NAME_IT = "Write openai:MODEL, such as openai:gpt-4o, and set OPENAI_BASE_URL to where it is"
@@ -53,10 +47,12 @@ PolicyOptions = Mapping[str, Any]
 class EvaluateConfig(Options):
     """Options of the policies of an evaluation, by section."""
 
-    agent: AgentConfig = _AGENT
+    agent: AgentConfig = MODEL_AGENT
     sampling: Sampling = Sampling()
     engine: Annotated[Any, ENGINES.field] = _ENGINE
     endpoint: Endpoint = Endpoint()
+    roles: dict[str, RoleConfig] = {}
+    """Other policies for roles of a run, by the role's name."""
 
 
 SECTIONS = tuple(EvaluateConfig.model_fields)
@@ -132,20 +128,18 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
         return Candidate(Replay.of(Path(word.removeprefix("replay:"))))
     if is_file(word):
         _refuse(options, SECTIONS, f"{word} is called as it is")
-        return Candidate(_of_a_file(word))
+        return Candidate(policy_in_file(word))
     if word.startswith("openai:"):
         _refuse(options, ("engine",), "openai:MODEL asks an endpoint")
+        _refuse(options, ("roles",), "openai:MODEL plays every role")
         return _behind_endpoint(word.removeprefix("openai:"), options)
     if word == "openai":
         raise ValueError(f"which model of the endpoint? {_NAME_IT}")
     _refuse(options, ("endpoint",), _NO_ENDPOINT)
     folder = Path(word).resolve() if Path(word).exists() else Path(word)
-    if (folder / "config.toml").is_file():
-        return _trained(folder, None, options)
-    if (folder / "manifest.json").is_file() and (folder / "state.json").is_file():
-        return _trained(folder.parent.parent, folder, options)
-    if folder.name == "model" and (folder.parent / "manifest.json").is_file():
-        return find_policy(str(folder.parent), options)
+    if is_run(folder):
+        return _trained(folder, options)
+    _refuse(options, ("roles",), "a model plays every role")
     if folder.is_file() and folder.suffix != ".gguf":
         also = f"{word}:POLICY, " if word.endswith(".py") else ""
         raise ValueError(f"{word} is a file: name {also}a run's folder, a checkpoint, a model's folder, or a GGUF file")
@@ -162,23 +156,15 @@ def sections_of(word: str) -> tuple[str, ...]:
         return ()
     if word.startswith("openai:"):
         return ("agent", "sampling", "endpoint")
-    folder = Path(word).resolve()
+    return ("sampling", "engine", "roles") if is_run(Path(word).resolve()) else ("agent", "sampling", "engine")
+
+
+def is_run(folder: Path) -> bool:
+    """True for a run's folder, one of its checkpoints, or the model in that."""
     checkpoint = folder.parent if folder.name == "model" else folder
-    is_run = (folder / "config.toml").is_file() or (checkpoint / "manifest.json").is_file()
-    return ("sampling", "engine") if is_run else ("agent", "sampling", "engine")
-
-
-def _of_a_file(word: str) -> PythonPolicy:
-    """The policy of FILE.py:POLICY, known again by the text of the file and of those next to it that it imports."""
-    file, _, name = word.rpartition(":")
-    path = Path(file).resolve()
-    module = load_file(path)
-    if (function := getattr(module, name, None)) is None:
-        public = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        near = near_names(name, public, n=1) or public
-        raise ValueError(f"{file} has no {name!r}: " + (f"did you mean {near[0]}?" if near else "it defines nothing"))
-    text = "".join(source.read_text(encoding="utf-8") for source in source_files(path))
-    return PythonPolicy(function, word, digest(text)[:8])
+    if (folder / "config.toml").is_file():
+        return True
+    return (checkpoint / "manifest.json").is_file() and (checkpoint / "state.json").is_file()
 
 
 def _behind_endpoint(model: str, options: PolicyOptions) -> Candidate:
@@ -187,46 +173,39 @@ def _behind_endpoint(model: str, options: PolicyOptions) -> Candidate:
 
     if not model:
         raise ValueError(f"which model of the endpoint? {_NAME_IT}")
-    config = changed(_SPACIOUS, "agent", options.get("agent", {}))
+    config = changed(ENDPOINT_AGENT, "agent", options.get("agent", {}))
     sampling = changed(EndpointSampling(), "sampling", options.get("sampling", {}))
     return Candidate(
         OpenAIPolicy(model, config, sampling, changed(Endpoint(), "endpoint", options.get("endpoint", {})))
     )
 
 
-def _trained(run: Path, checkpoint: Path | None, options: PolicyOptions) -> Candidate:
-    from manyturn.trainers.recipe.config_diff import shown
-    from manyturn.trainers.record.checkpoint import beside, newest_checkpoint, read_state, verify
-    from manyturn.trainers.record.config_edits import edits_since
-    from manyturn.trainers.record.run_folder import read_config
-    from manyturn.trainers.run.loop.code_signature import foreign_code
+def _trained(folder: Path, options: PolicyOptions) -> Candidate:
+    from manyturn.trainers.run.loop.code_signature import foreign_code, foreign_partners
+    from manyturn.trainers.run.setup.saved_policy import saved_run
 
     _refuse(options, ("agent",), "a run acts as it was trained to, see its config.toml")
-    config = read_config(run)
-    if checkpoint is None:
-        checkpoint, problems = newest_checkpoint(run / "checkpoints")
-        if checkpoint is None:
-            why = f"{problems[0]}: restore it" if problems else "train it first"
-            raise ValueError(f"{run} has no intact checkpoint: {why}")
-        for problem in problems:
-            print(f"skipped a damaged checkpoint: {problem}", file=sys.stderr)
-    else:
-        verify(checkpoint)
-    state = read_state(checkpoint)
-    if edits := edits_since(checkpoint, config):
-        print(f"{run}/config.toml was edited since {checkpoint}, and counts: {shown(edits)}", file=sys.stderr)
+    run = saved_run(folder)
+    assert run is not None, "the folder was looked at"
+    code = foreign_code(run.path, run.config)
+    for role, entry in foreign_partners(run.path, run.config).items():
+        if role not in options.get("roles", {}):
+            raise ConfigError(
+                f"{run.path} was not begun by this account, and {entry.policy} plays {role} in it: add "
+                f"--roles.{role} {entry.policy} if you trust it, and another policy otherwise"
+            )
+    run = replace(run, config=_with_partners(run.config, options.get("roles", {})))
+    config, state = run.config, run.state
     sampling = changed(config.sampling, "sampling", options.get("sampling", {}))
-
     drawing = chosen(ENGINES, config.engine, "engine", options.get("engine", {}))
     barrier, engines = BatchBarrier(), list[Engine]()
 
     def policy(name: str, label: str) -> Agent:
-        language = _loaded(str(checkpoint / beside("model", name)))
+        language = run.language(name)
         engines.append(_engine(language, drawing, config.agent.max_context, barrier))
         return Agent(config.agent, language.template, engines[-1], sampling, _named(label, language))
 
-    code = foreign_code(run, config.environments.values())
-    playing = _playing(config.roles, policy, f"{run.name} step {state['step']}")
+    playing = _playing(run, policy, engines, barrier)
     seen, identity, most = frozenset(state["seen"]), EnvIdentity.of(state), config.rollout.max_turns
     if (env := config.env) is None:
         homes = config.environments
@@ -234,34 +213,66 @@ def _trained(run: Path, checkpoint: Path | None, options: PolicyOptions) -> Cand
     return Candidate(playing, env.id, env.args, env.wrappers, identity, seen, most, engines, foreign_code=code)
 
 
-def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], label: str) -> Policy:
-    """The policy of a run, or all of them in the roles that they were trained in."""
-    from manyturn.trainers.record.checkpoint import ONE_POLICY
+def _with_partners(config: "RunConfig", given: Any) -> "RunConfig":
+    """The configuration of a run with other policies in some of its roles. Raises OverrideError."""
+    from manyturn.trainers.recipe.config import parts_as_tables
 
-    if not roles:
-        return policy(ONE_POLICY, label)
-    names = dict.fromkeys(name for name in roles.values() if name not in SCRIPTS)
-    trained = {name: policy(name, f"{name} of {label}") for name in names}
-    return Cast({role: trained[name] if name in trained else SCRIPTS[name] for role, name in roles.items()})
+    try:
+        entries = parts_as_tables({"roles": given})["roles"]
+        others = {role: RoleConfig.model_validate(entry) for role, entry in entries.items()}
+    except (ValidationError, AttributeError) as error:
+        why = one_line(error, "roles") if isinstance(error, ValidationError) else "a table of policies by role"
+        raise OverrideError(f"--roles: {why}") from None
+    for role, entry in others.items():
+        if role not in config.roles:
+            raise OverrideError(unknown("role", role, config.roles))
+        if entry.kind is RoleKind.TRAINED and entry.policy not in config.trained_roles:
+            raise OverrideError(unknown("policy of the run", entry.policy, config.trained_roles))
+    return config.model_copy(update={"roles": {**config.roles, **others}})
+
+
+def _playing(
+    run: "SavedRun", policy: Callable[[str, str], Agent], engines: list[Engine], barrier: BatchBarrier
+) -> Policy:
+    """The policy of a run, or all of them in the roles that they were trained in, with those that did not learn.
+
+    Args:
+        engines: takes the engines of the latter.
+    """
+    from manyturn.trainers.record.checkpoint import ONE_POLICY
+    from manyturn.trainers.run.setup.frozen_roles import FrozenRoles
+    from manyturn.trainers.run.setup.past_selves import saved_past
+    from manyturn.trainers.run.setup.policy_model import choose_device
+
+    if not (roles := run.config.roles):
+        return policy(ONE_POLICY, run.label)
+    trained = {name: policy(name, f"{name} of {run.label}") for name in run.config.trained_roles}
+    frozen = FrozenRoles(choose_device("auto"), barrier)
+    frozen.add_all(run.config)
+    saved_past(run, frozen)
+    engines += frozen.engines
+    return Cast({role: trained.get(entry.policy) or frozen.policies[role] for role, entry in roles.items()})
 
 
 def _model(word: str, options: PolicyOptions) -> Candidate:
-    config = changed(_AGENT, "agent", options.get("agent", {}))
+    config = changed(MODEL_AGENT, "agent", options.get("agent", {}))
     usual = Sampling(max_tokens=config.reply_format.reply_tokens(tools=False))
     sampling = changed(usual, "sampling", options.get("sampling", {}))
     config.check_text()
     if reason := config.refuse(None, None):
         raise ValueError(reason)
+    from manyturn.trainers.run.setup.saved_policy import loaded, positions_of
+
     drawing = chosen(ENGINES, _ENGINE, "engine", options.get("engine", {}))
     try:
-        language = _loaded(word)
+        language = loaded(word)
     except ModelError as error:
         if Path(word).exists():
             raise
         if (near := near_folder(Path(word))) is None:
             raise ModelError(f"a model at an endpoint is named openai:{word}. As a model here: {error}") from error
         raise ModelError(f"there is no folder {word}: did you mean {near}? As a model: {error}") from error
-    limit = getattr(language.model.config.get_text_config(), "max_position_embeddings", None) or LONGEST_CONTEXT
+    limit = positions_of(language)
     if "max_context" not in options.get("agent", {}):
         config = config.model_copy(update={"max_context": min(limit, LONGEST_CONTEXT)})
     elif config.max_context > limit:
@@ -284,25 +295,6 @@ def _engine(language: "LanguageModel", config: EngineConfig, max_context: int, b
         language.model, language.template.end_ids, learns=False, max_context=max_context, barrier=barrier
     )
     return build_engine(config, made_for)
-
-
-def _loaded(path: str) -> "LanguageModel":
-    """A model's folder or id, to play with."""
-    from manyturn.agents.model.language_model import load_pretrained
-    from manyturn.trainers.run.setup.policy_model import choose_device
-
-    _quiet_libraries()
-    if gguf_in(Path(path)) is not None:
-        print(f"loading {path}, and converting the GGUF file the first time", file=sys.stderr)
-    return load_pretrained(path, choose_device("auto"))
-
-
-def _quiet_libraries() -> None:
-    from huggingface_hub.utils import logging as hub_logging
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()
-    hub_logging.set_verbosity_error()  # the error says once what the hub could not do
 
 
 def _is_path(word: str) -> bool:

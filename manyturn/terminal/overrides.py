@@ -10,7 +10,7 @@ from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import Options, one_line, option_places
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.envs.contract.options.registry import Registry
-from manyturn.trainers.recipe.config import CHOICES, RunConfig
+from manyturn.trainers.recipe.config import CHOICES, RunConfig, parts_as_tables
 
 Section = TypeVar("Section", bound=Options)
 _SECTIONS = frozenset({*RunConfig.model_fields, "endpoint"})  # an endpoint is evaluated and never trained
@@ -73,7 +73,11 @@ def _place_of(name: str) -> str:
     if first not in _SECTIONS and rest and section in _SECTIONS:
         first = f"{section}.{rest}"
     place = ".".join([first, *others])
-    return place[: len(_HEADERS)] + name[len(_HEADERS) :] if place.startswith(_HEADERS) else place
+    begin, headers, _ = place.partition(_HEADERS)
+    if not headers or (begin and not begin.startswith("roles.")):
+        return place
+    length = len(begin) + len(_HEADERS)
+    return place[:length] + name[length:]
 
 
 def put_option(options: dict[str, Any], name: str, value: Any) -> None:
@@ -86,6 +90,9 @@ def put_option(options: dict[str, Any], name: str, value: Any) -> None:
             raise OverrideError(f"--{name}: {section} has a value already")
     if name in CHOICES and isinstance(value, str):
         value = {CHOICES[name]: value}
+    if name == "roles" or sections == ["roles"]:
+        value = parts_as_tables({"roles": {last: value} if sections else value})["roles"]
+        value = value[last] if sections else value
     old = place.get(last)
     if isinstance(old, dict) and isinstance(value, dict) and not old.keys() & value.keys():
         value = {**old, **value}

@@ -79,6 +79,18 @@ def test_arguments_of_a_run_from_elsewhere_start_no_program(command, gift):
     assert not started.exists()
 
 
+@pytest.mark.parametrize("partner", ["{gift}/partner.py:reply", "openai:model"])
+def test_partners_of_a_run_from_elsewhere_are_not_asked_before_they_are_named(command, gift, partner):
+    (gift / "partner.py").write_text(f"open({str(gift / 'started')!r}, 'w')\ndef reply(observation, info): return ''\n")
+    word, config = partner.format(gift=gift), read_toml(gift / "config.toml")
+    config |= {"env": {"id": "manyturn/Talk-SelfPlay-v0"}, "roles": {"first": "me", "second": word}}
+    (gift / "config.toml").write_text(to_toml(parse_config(config)))
+    resumed, evaluated = command("train", "--resume", gift, "--accept-config"), command("evaluate", gift)
+    assert (resumed.code, evaluated.code) == (2, 2)
+    assert "--accept-code" in resumed.err and f"--roles.second {word}" in evaluated.err
+    assert not (gift / "started").exists()
+
+
 @pytest.mark.parametrize("name", ["panel.json", "summary.json", "manifest.json"])
 def test_an_evaluation_whose_files_are_no_text_is_bad_input(command, tmp_path, name):
     for folder in ("one", "two"):

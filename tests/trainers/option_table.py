@@ -53,6 +53,7 @@ EXPLORES = {"episodes": 16, "passes": 2}
 EXPLORER = {"body": "own", "lr": UNSET, "trust": "full"}
 EXPLORING: World = {"progress": {**EXPLORER, "exploration": EXPLORES}}
 LEARNT: World = {"model": {**TINY}, "warmup": {**TEACHING, "max_updates": 6, "check_every": 6, "until_success": 0.0}}
+DUET: World = {**LEARNT, "env.id": LAMPS["env"]["id"].replace("lamps.py:Lamps", "duet.py:Duet")}
 MEASURED = {"until_success": 1.0, "check_every": 1, "check_episodes": 12, "max_updates": 12}
 CHOSEN: World = {**LEARNT, "warmup": {**TEACHING, **MEASURED}, "agent.only_admissible": True}
 TWELVE: World = {"env.args": {"copies": 1}, "rollout.tasks": 8}  # of 12 tasks, so that they come again
@@ -87,6 +88,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "env.args": Matters({"counted": True}),
     "env.wrappers=progress_reward.gamma": Matters(0.5),
     "env.wrappers=progress_reward": Matters(world=GIGPO),
+    "env.wrappers=adviser.when": Matters("start"),
+    "env.wrappers=adviser": Matters(world=LEARNT),
     "env.wrappers=*.*": Matters(0.7),
     "env.wrappers=*": Matters(),
     "env.workers": Unchanged(1, why="of where episodes run"),
@@ -126,10 +129,17 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "agent.max_episode_tokens": Matters(3),
     "agent.cut": Matters("end"),
     "agent.reasoning": Unchanged(why="of reasoning in the history, which a tiny model does not write"),
-    "roles": Matters(
-        {"caller": "one", "liar": "random"},
-        {**LEARNT, "env.id": f"{LAMPS['env']['id'].replace('lamps.py:Lamps', 'duet.py:Duet')}"},
+    "roles": Matters({"caller": "one", "liar": "random"}, DUET),
+    "roles[].policy": Matters({"liar": "past:1"}),
+    "roles[].agent": Unchanged(why="of models that are no policy of the run, which has its own tests"),
+    "roles[].sampling": Matters(
+        {"caller": {"policy": "past:1", "sampling": {"temperature": 0.1}}, "liar": "one"},
+        {"agent.only_admissible": True, "sampling.max_tokens": 8},
+        first={"caller": "past:1", "liar": "one"},
     ),
+    "roles[].sampling.*": Unchanged(why="of endpoints, but for two that sampling tries"),
+    "roles[].endpoint": Unchanged(why="of how an endpoint is reached"),
+    "roles[].endpoint.*": Unchanged(why="of how an endpoint is reached"),
     "sampling.temperature": Matters(0.5),
     "sampling.max_tokens": Matters(2),
     "engine=transformers": Matters(first="coarse"),

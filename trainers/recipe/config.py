@@ -16,7 +16,6 @@ from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.model.model_config import MODELS
 from manyturn.agents.model.models.tiny import TinyModel
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.records.task_id_files import named_tasks
 from manyturn.envs.contract.env.error_location import OF_A_FILE
 from manyturn.envs.contract.near_names import near_names
@@ -41,6 +40,7 @@ from manyturn.trainers.play.rollout.rollout_config import RolloutConfig
 from manyturn.trainers.play.tasks.curricula.uniform import UniformConfig
 from manyturn.trainers.play.tasks.curriculum_input import CURRICULA
 from manyturn.trainers.recipe.logger import LOGGERS
+from manyturn.trainers.recipe.role_config import RoleConfig, trained_roles
 from manyturn.trainers.recipe.warmup_config import WarmupConfig
 
 _WORKERS = OnlyWith("workers", may_wait=True)
@@ -142,9 +142,10 @@ class RunConfig(Options):
     model: Annotated[Any, MODELS.field] = TinyModel()
     """Which model acts and learns."""
     agent: AgentConfig = AgentConfig()
-    roles: dict[str, Annotated[str, Field(pattern="^[A-Za-z0-9_]{1,40}$")]] = {}
-    """Who plays each role of an environment with several. Those of one name share a policy, names are free, and each
-    learns from what its own roles earn; expert and random do not learn. Unset: one policy plays them all."""
+    roles: dict[str, RoleConfig] = {}
+    """Policy of each role of an environment with several, by the role's name. Roles of one name share a policy, names
+    are free, and each learns from what its own roles earn. A policy from elsewhere plays and does not learn. Unset: one
+    policy plays them all."""
     sampling: Sampling = Sampling()
     engine: Annotated[Any, ENGINES.field] = TransformersConfig()
     """What computes the replies."""
@@ -230,6 +231,11 @@ class RunConfig(Options):
         return " + ".join(self.environments)
 
     @property
+    def trained_roles(self) -> dict[str, tuple[str, ...]]:
+        """Each policy that [roles] names and the run trains -> the roles that it plays."""
+        return trained_roles(self.roles)
+
+    @property
     def weights(self) -> dict[str, float]:
         """Name -> weight of each environment of several; empty where there is one."""
         return {entry.name: entry.weight for entry in self.envs}
@@ -295,8 +301,9 @@ class RunConfig(Options):
         """At least one policy learns; every role has a policy, and nothing else has one."""
         if not self.roles:
             return None
-        if (players := set(self.roles.values())) <= SCRIPTS.keys():
-            return f"[roles] gives every role to {' and '.join(sorted(players))}, and no policy would learn: name one"
+        if not self.trained_roles:
+            players = sorted({role.policy for role in self.roles.values()})
+            return f"[roles] gives every role to {' and '.join(players)}, and no policy would learn: name one"
         if env is None or set(self.roles) == set(env.roles):
             return None
         if len(env.roles) == 1:
@@ -369,6 +376,8 @@ def parts_as_tables(layer: Mapping[str, Any]) -> dict[str, Any]:
         else:
             if isinstance(table.get(last), str):
                 table[last] = {key: table[last]}
+    if isinstance(roles := named.get("roles"), Mapping):
+        named["roles"] = {n: {"policy": role} if isinstance(role, str) else role for n, role in roles.items()}
     return named
 
 
@@ -427,7 +436,15 @@ def located(config: RunConfig) -> RunConfig:
         if (place := getattr(warmup, name)) is not None:
             warmup = warmup.model_copy(update={name: str(Path(place).resolve())})
     tasks = None if config.tasks is None else named_tasks(config.tasks, config.env_title)
-    places = {"env": env, "envs": envs, "model": config.model.located(), "warmup": warmup, "tasks": tasks}
+    roles = {name: role.located() for name, role in config.roles.items()}
+    places = {
+        "env": env,
+        "envs": envs,
+        "model": config.model.located(),
+        "warmup": warmup,
+        "tasks": tasks,
+        "roles": roles,
+    }
     return config.model_copy(update=places)
 
 

@@ -1,8 +1,9 @@
 """Every key of ``metrics.jsonl``, defined once. One line of the file is one step.
 
-Where an episode has several roles, ``ROLE/return`` is what one of them earned; where several policies learn, the
-figures of each are under ``POLICY/...``. ``parts/NAME`` is the mean over episodes of what a named part of their rewards
-came to. A plugin gives its own figures a meaning with ``define``.
+Where an episode has several roles, ``ROLE/return`` is what one of them earned, and ``ROLE/invalid`` is of its
+own turns.
+Where several policies learn, the figures of each are under ``POLICY/...``. ``parts/NAME`` is the mean over episodes of
+what a named part of their rewards came to. A plugin gives its own figures a meaning with ``define``.
 """
 
 from collections.abc import Callable
@@ -32,6 +33,7 @@ METRICS: dict[str, str] = {
     "cut": "Share of replies that ended at sampling.max_tokens, and not by themselves.",
     "truncated": "Share of episodes cut off by a limit of turns or context.",
     "tampered": "Share of episodes whose result the environment found forged; they are no success.",
+    "cost": "USD for the replies of the step's episodes, at the prices of the endpoint that plays the role.",
     "errors": "Episodes that ended in an error after all attempts; they are in no statistic and earn nothing.",
     "retried": "Share of episodes that needed more than one attempt.",
     "branched": "Branching: share of episodes that are branches; they repeat the turns of another up to their fork.",

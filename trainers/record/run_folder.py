@@ -179,6 +179,10 @@ class RunFolder:
         """The file with the groups that a step learns from, where these do not follow from their tasks."""
         return self.path / "journal" / f"step_{step:06d}_choice.jsonl"
 
+    def answer_file(self, step: int) -> Path:
+        """The file with the answers of endpoints in a step, kept until the step is part of a checkpoint."""
+        return self.path / "answers" / f"step_{step:06d}.jsonl"
+
     def forget_journals_after(self, step: int, round: int) -> None:
         """Remove the journals of later rounds and steps."""
         here = self.journal_file(step, round)
@@ -230,9 +234,10 @@ class RunFolder:
     def saved(self, step: int, state: object) -> None:
         """A checkpoint of this step is on the disk: the journals up to it have done their service."""
         self._unsaved, self._saved = None, state
-        for file in (self.path / "journal").glob("step_*.jsonl"):
-            if int(file.stem.split("_")[1]) <= step:
-                file.unlink()
+        for name in ("journal", "answers"):
+            for file in (self.path / name).glob("step_*.jsonl"):
+                if int(file.stem.split("_")[1]) <= step:
+                    file.unlink()
 
     def not_saved(self, error: Exception, *, last: bool) -> None:
         """A checkpoint could not be written; the one before it stays.

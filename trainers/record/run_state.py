@@ -41,6 +41,7 @@ class State:
             before, and what differs.
         notices: what the run has said besides its figures.
         batch_limits: most replies that the engine of each policy computes together, after memory ran out.
+        past: for each past self, the numbers of steps that were done when its copies of the weights were taken.
     """
 
     step: int = 0
@@ -69,6 +70,7 @@ class State:
     env_changes: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     batch_limits: dict[str, int] = field(default_factory=dict)
+    past: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def first_left(self) -> int:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_v
 
 from manyturn.agents.play.endpoint.token_counts import TokenCount
 from manyturn.agents.tokens.usage import Usage
-from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.options.options import Options, set_values
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
@@ -112,8 +112,8 @@ class EndpointSampling(Options):
         return {**drawn, length_field: self.max_tokens, **({"seed": seed} if self.seed else {}), **self.extra_body}
 
 
-class Endpoint(Options):
-    """Connection to an endpoint. The key comes from OPENAI_API_KEY and is shown nowhere."""
+class EndpointLimits(Options):
+    """Address, patience and prices of an endpoint."""
 
     moved: ClassVar[Mapping[str, str]] = {name: f"sampling.{name}" for name in EndpointSampling.model_fields} | {
         "system": "agent.system",
@@ -122,8 +122,6 @@ class Endpoint(Options):
 
     base_url: str | None = None
     """Such as http://127.0.0.1:8000/v1; default: OPENAI_BASE_URL."""
-    headers: Annotated[dict[str, SecretStr], BeforeValidator(_table)] = {}
-    """Further headers, such as {api-key = "$AZURE_KEY"}; a value $NAME is that environment variable. Shown nowhere."""
     timeout: float = Field(default=600.0, gt=0)
     """Seconds that one request may take."""
     attempts: int = Field(default=6, ge=1)
@@ -142,23 +140,6 @@ class Endpoint(Options):
     """USD for a million tokens of replies, reasoning included."""
     price_cached: float | None = Field(default=None, ge=0)
     """USD for a million tokens of prompts that the server had in its cache. Default: price_in."""
-
-    @field_validator("headers")
-    @classmethod
-    def _can_be_sent(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        resolved = {}
-        for name, secret in headers.items():
-            if not _HEADER_NAME.fullmatch(name) or name.lower() in _OURS:
-                raise ValueError(f"{name!r:.80} cannot be set: leave it out")
-            value = secret.get_secret_value()
-            if variable := _VARIABLE.fullmatch(value):
-                value = os.environ.get(variable[1], "").strip()
-                if not value:
-                    raise ValueError(f"{name} is the environment variable {variable[1]}, which is not set")
-            if not (value.isascii() and value.isprintable()):
-                raise ValueError(f"the value of {name} holds characters that no header has")
-            resolved[name] = SecretStr(value)
-        return resolved
 
     @model_validator(mode="after")
     def _whole_prices(self) -> Self:
@@ -190,3 +171,49 @@ class Endpoint(Options):
         price_cached = self.price_in if self.price_cached is None else self.price_cached
         prompt = (tokens.prompt - tokens.cached) * self.price_in + tokens.cached * price_cached
         return (prompt + tokens.reply * self.price_out) / 1e6
+
+
+class Endpoint(EndpointLimits):
+    """Connection to an endpoint. The key comes from OPENAI_API_KEY and is shown nowhere."""
+
+    headers: Annotated[dict[str, SecretStr], BeforeValidator(_table)] = {}
+    """Further headers, such as {api-key = "$AZURE_KEY"}; a value $NAME is that environment variable. Shown nowhere."""
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        resolved = {}
+        for name, secret in headers.items():
+            if not _HEADER_NAME.fullmatch(name) or name.lower() in _OURS:
+                raise ValueError(f"{name!r:.80} cannot be set: leave it out")
+            value = secret.get_secret_value()
+            if variable := _VARIABLE.fullmatch(value):
+                value = os.environ.get(variable[1], "").strip()
+                if not value:
+                    raise ValueError(f"{name} is the environment variable {variable[1]}, which is not set")
+            if not (value.isascii() and value.isprintable()):
+                raise ValueError(f"the value of {name} holds characters that no header has")
+            resolved[name] = SecretStr(value)
+        return resolved
+
+
+class NamedHeaders(EndpointLimits):
+    """Connection to an endpoint as a file holds it. The key comes from OPENAI_API_KEY; no secret is in the file."""
+
+    headers: Annotated[dict[str, str], BeforeValidator(_table)] = {}
+    """Further headers, such as {api-key = "$AZURE_KEY"}: each value names an environment variable."""
+
+    @field_validator("headers")
+    @classmethod
+    def _name_variables(cls, headers: dict[str, str]) -> dict[str, str]:
+        for name, value in headers.items():
+            if not _VARIABLE.fullmatch(value):
+                raise ValueError(
+                    f"the value of {name} would stand in the run's files: put it into an environment variable, and "
+                    "write $NAME"
+                )
+        return headers
+
+    def connection(self) -> Endpoint:
+        """The endpoint with the values of the variables. Raises ConfigError where one is not set."""
+        return Endpoint.model_validate(set_values(self))

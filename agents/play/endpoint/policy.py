@@ -4,9 +4,10 @@ Messages go out and text or tool calls come back, so there is no token ledger an
 episodes.
 """
 
+import json
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.endpoint.client import Client
@@ -20,7 +21,7 @@ from manyturn.agents.text.chat_template import well_formed
 from manyturn.agents.text.context import CONTEXTS
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.contract.random_keys import generator
+from manyturn.envs.contract.random_keys import digest, generator
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import Seat
 from manyturn.envs.tools.tool import Schema
@@ -35,6 +36,17 @@ class EndpointRequest(NamedTuple):
     longest: int | None = None
 
 
+class Answers(Protocol):
+    """Answers that were given before, so that no request is made twice."""
+
+    def get(self, key: EpisodeKey, request: str) -> Completion | None:
+        """The answer to a request, by a hash of it; None for a new one."""
+        ...
+
+    def keep(self, key: EpisodeKey, request: str, answer: Completion) -> None:
+        """Keep the answer to a request."""
+
+
 class OpenAIPolicy:
     """Plays by asking an endpoint.
 
@@ -46,6 +58,7 @@ class OpenAIPolicy:
 
     Attributes:
         asking: the endpoint; it counts what was spent.
+        answers: those that were given before, where a run keeps them.
 
     Raises:
         ValueError: no address is known, address or key cannot be right, or an option is not an endpoint's.
@@ -69,6 +82,7 @@ class OpenAIPolicy:
         client = Client(self.endpoint, base, os.environ.get("OPENAI_API_KEY", "").strip())
         self.asking, self.where = Asking(client, self.endpoint), client.where
         self._length_name = self.endpoint.length_name(client.url.host)
+        self.answers: Answers | None = None
 
     @property
     def concurrency(self) -> int:
@@ -117,7 +131,13 @@ class OpenAIPolicy:
             **self.sampling.fields(self._length_name, key.noise_seed(turn) % 2**31),
             **({} if request.longest is None else {self._length_name: request.longest}),
         }
-        return await self.asking.ask(body, lambda attempt: generator("backoff", *key, turn, attempt).random())
+        name = digest([self.where, list(key), turn, json.dumps(body)])
+        if self.answers is not None and (before := self.answers.get(key, name)) is not None:
+            return before
+        answer = await self.asking.ask(body, lambda attempt: generator("backoff", *key, turn, attempt).random())
+        if self.answers is not None:
+            self.answers.keep(key, name, answer)
+        return answer
 
 
 class OpenAIPlayer:

@@ -14,8 +14,8 @@ class OptionPath(NamedTuple):
     Attributes:
         name: sections and field, such as agent.max_context.
         parts: what it is chosen from, where it holds a part or a list of parts.
-        section: the class of the options in it, where it is a section or a list of them.
-        many: whether it is a list.
+        section: the class of the options in it, where it is a section, or a list or a table of them.
+        many: whether it is a list, or a table by names.
     """
 
     name: str
@@ -40,7 +40,7 @@ def option_paths(kind: type[Options], above: str = "") -> Iterator[OptionPath]:
     for name, field in kind.model_fields.items():
         parts = parts_of([*field.metadata, *_markers(field.annotation)])
         section = next(iter(sections_in(field.annotation)), None)
-        many = getattr(field.annotation, "__origin__", None) is tuple
+        many = getattr(field.annotation, "__origin__", None) in (tuple, dict)
         yield OptionPath(above + name, kind, field, parts, section, many)
         if section is not None and not many:
             yield from option_paths(section, f"{above}{name}.")

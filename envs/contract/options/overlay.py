@@ -18,7 +18,7 @@ def overlay(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
         other_kind = (
             isinstance(old, dict)
             and isinstance(value, dict)
-            and any(key in value and value[key] != old.get(key, value[key]) for key in ("name", "kind", "id"))
+            and any(key in value and value[key] != old.get(key, value[key]) for key in ("name", "kind", "id", "policy"))
         )
         merged[name] = (
             overlay(old, value) if isinstance(old, dict) and isinstance(value, dict) and not other_kind else value

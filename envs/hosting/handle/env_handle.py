@@ -207,7 +207,7 @@ class EnvHandle:
     @property
     def roles(self) -> tuple[str, ...]:
         """Roles that act; one, unless the environment names several."""
-        return tuple(getattr(self.env.unwrapped, "roles", None) or (ONE_ROLE,))
+        return tuple(offered(self.env, "roles") or (ONE_ROLE,))
 
     @property
     def side_by_side(self) -> int | None:
@@ -222,7 +222,7 @@ class EnvHandle:
     @property
     def max_turns(self) -> int | None:
         """The turn at which an episode is truncated; None without a limit."""
-        return self.foreign.max_turns if self.foreign else getattr(self._text_env, "max_turns", None)
+        return offered(self.env, "max_turns")
 
     @property
     def part_names(self) -> tuple[str, ...]:

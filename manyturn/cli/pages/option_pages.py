@@ -26,6 +26,7 @@ from manyturn.trainers.recipe.config import RunConfig, parse_config
 
 _KINDS = {bool: "true or false", int: "whole number", float: "number", str: "text", dict: "table"}
 _BOUNDS = {Ge: ("ge", "at least"), Gt: ("gt", "above"), Le: ("le", "at most"), Lt: ("lt", "below")}
+_OF_A_TABLE = "NAME"  # stands for each name of a table of sections
 OWN = "manyturn."
 PAGE_HEAD = """# Options
 
@@ -74,6 +75,8 @@ def groups(own: bool = False) -> list[Group]:
     for what, agent in USUAL_AGENTS.items():
         for name in agent.model_fields_set:
             by_model.setdefault(f"agent.{name}", {})[what] = getattr(agent, name)
+            of_role = by_model.setdefault(f"roles.{_OF_A_TABLE}.agent.{name}", {})
+            of_role[what.removeprefix("evaluate ")] = getattr(agent, name)
     return [
         *_section(RunConfig, "", own, by_model),
         *(one._replace(title="sampling, of endpoints") for one in _section(EndpointSampling, "sampling", own, {})),
@@ -112,7 +115,8 @@ def _section(
         if isinstance(option.parts, Registry):
             inside += _parts(option.parts, full, own, by_model)
         elif option.section is not None:
-            inside += _section(option.section, full, own, by_model, default if isinstance(default, Options) else None)
+            inner = f"{full}.{_OF_A_TABLE}" if get_origin(field.annotation) is dict else full
+            inside += _section(option.section, inner, own, by_model, default if isinstance(default, Options) else None)
             if option.section is field.annotation:
                 continue
         rows.append(_row(full, option, default, by_model.get(full, {}), own))

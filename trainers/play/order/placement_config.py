@@ -6,7 +6,6 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.envs.contract.options.options import OnlyWith, Options
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 
@@ -153,7 +152,7 @@ class PlacementConfig(Options):
                 "placement.samplers has no use for engine vllm-server, whose servers are elsewhere already: name those "
                 "in engine.addresses and leave samplers out, or take another engine"
             )
-        if len({*run.roles.values()} - SCRIPTS.keys()) > 1:
+        if len(run.trained_roles) > 1:
             return (
                 "placement.samplers draws for one policy, and [roles] names several that learn: give all roles one "
                 "name, or leave samplers out"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.agents.play.episode import Ending, Episode
+from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.play.role_episodes import returns_by_role
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.env.roles import ONE_ROLE, PARTS
@@ -111,8 +111,22 @@ def describe(
         "slowest_task": slowest[1],
         "retried": mean([episode.attempts > 1 for episode in episodes]),
         **{f"{role}/return": mean([r for r in returns if not math.isnan(r)]) for role, returns in earned.items()},
+        **_of_roles(turns, earned),
         **{f"{PARTS}{name}": mean(sums) for name, sums in _parts(scored, part_names).items()},
     }
+
+
+def _of_roles(turns: Sequence[TurnRecord], roles: Iterable[str]) -> dict[str, float]:
+    """Share of invalid turns of each role of several that had one, and the cost of those that are priced."""
+    figures = dict[str, float]()
+    for role in roles:
+        own = [turn for turn in turns if turn.role == role]
+        if own:
+            figures[f"{role}/invalid"] = float(np.mean([not turn.valid for turn in own]))
+        costs = [turn.usage.cost for turn in own if turn.usage is not None and turn.usage.cost is not None]
+        if costs:
+            figures[f"{role}/cost"] = float(sum(costs))
+    return figures
 
 
 def _parts(episodes: Sequence[Episode], listed: Iterable[str]) -> dict[str, list[float]]:

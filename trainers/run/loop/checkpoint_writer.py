@@ -118,7 +118,7 @@ class Saving:
             return
         try:
             aside = begin_checkpoint(self._folder.checkpoints, state.step)
-            policies: Saved = {t.name: (t.language.save, _learnt(t, aside)) for t in self._run.trainees}
+            policies: Saved = {t.name: (t.language.save, _learnt(self._run, t, aside)) for t in self._run.trainees}
             complete_checkpoint(aside, policies, self._plain(state), self._keep)
         except (OSError, SafetensorError) as error:
             self._folder.not_saved(error, last=last or self._is_end(state))
@@ -135,7 +135,7 @@ class Saving:
         folder, plain = self._folder, json.loads(json.dumps(self._plain(state)))
         try:
             aside = begin_checkpoint(folder.checkpoints, state.step)
-            policies: Saved = {t.name: (t.language.held(), _learnt(t, aside)) for t in self._run.trainees}
+            policies: Saved = {t.name: (t.language.held(), _learnt(self._run, t, aside)) for t in self._run.trainees}
         except OSError as error:
             folder.not_saved(error, last=False)
             return
@@ -177,6 +177,7 @@ class Saving:
 
     def _plain(self, state: State) -> dict[str, Any]:
         state.batch_limits = self._run.batch_limits()
+        state.past = {f"past:{past.every}": list(past.copies) for past in self._run.past}
         learners = {beside("learner", trainee.name): trainee.learner.plain() for trainee in self._run.trainees}
         return {**state.plain(), **learners}
 
@@ -194,6 +195,7 @@ def _mark(state: State) -> tuple[object, ...]:
     return state.step, state.validated, accepted, bool(state.explored), state.warming.get("updates")
 
 
-def _learnt(trainee: Trainee, aside: Path) -> dict[str, torch.Tensor] | WrittenShards:
-    """The learner's state besides the model: a copy, or the shards that every rank has begun to write."""
-    return trainee.learner.write_shards(shards_of(aside, trainee.name)) or trainee.learner.tensors()
+def _learnt(run: Run, trainee: Trainee, aside: Path) -> dict[str, torch.Tensor] | WrittenShards:
+    """The learner's state besides the model, with past selves: a copy, or shards that every rank has begun to write."""
+    copies = {name: tensor for past in run.past for name, tensor in past.tensors().items()}
+    return trainee.learner.write_shards(shards_of(aside, trainee.name)) or trainee.learner.tensors() | copies

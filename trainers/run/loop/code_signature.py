@@ -1,7 +1,8 @@
 """Signature of the code that a run's folder names, by which this account knows its own runs.
 
-A run in FILE.py:Class, or with arguments that may start programs or spend keys, is signed when it begins, with a key of
-this account. A folder from elsewhere has no such signature, and is data: it starts no code before the user agrees.
+A run in FILE.py:Class, with arguments that may start programs or spend keys, or with partners that are files or
+endpoints, is signed when it begins, with a key of this account. A folder from elsewhere has no such signature, and is
+data: it starts no code, and asks no endpoint, before the user agrees.
 """
 
 import hashlib
@@ -9,14 +10,15 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from manyturn.envs.contract.atomic_files import cache_of, replace_text
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.registration.env_registry import guarded_arguments, is_only_by_hand
-from manyturn.trainers.recipe.config import EnvConfig
+from manyturn.trainers.recipe.config import RunConfig
+from manyturn.trainers.recipe.role_config import RoleConfig, RoleKind
 
 FILE = "signature"
 _KEY_BYTES = 32
@@ -24,34 +26,46 @@ _LONGEST = 100  # bytes of a signature
 NamedCode = tuple[str, Mapping[str, Any]]
 
 
-def sign(run: Path, environments: Iterable[EnvConfig]) -> None:
-    """Sign what a run's environments name; a run that names no code gets no signature."""
-    if code := named_code(environments):
-        replace_text(run / FILE, _signature(code) + "\n")
+def sign(run: Path, config: RunConfig) -> None:
+    """Sign what a run names; a run that names no code gets no signature."""
+    if named_code(config) or named_partners(config):
+        replace_text(run / FILE, _signature(config) + "\n")
 
 
-def foreign_code(run: Path, environments: Iterable[EnvConfig]) -> list[NamedCode]:
-    """Code that a run's environments name, see ``named_code``; empty where this account has named it."""
-    code = named_code(environments)
+def is_signed(run: Path, config: RunConfig) -> bool:
+    """True where this account has named what the run names."""
     file = run / FILE
-    signature = file.read_bytes()[:_LONGEST].strip() if code and file.is_file() else b""
-    return [] if code and hmac.compare_digest(signature, _signature(code).encode()) else code
+    signature = file.read_bytes()[:_LONGEST].strip() if file.is_file() else b""
+    return hmac.compare_digest(signature, _signature(config).encode())
 
 
-def check_signed(run: Path, environments: Iterable[EnvConfig]) -> None:
-    """Raise ConfigError where a run would start code that this account has not named."""
-    if code := foreign_code(run, environments):
-        names = ", ".join(f"{name} {json.dumps(args)}" if args else name for name, args in code)
+def foreign_code(run: Path, config: RunConfig) -> list[NamedCode]:
+    """Code that a run's environments name, see ``named_code``; empty where this account has named it."""
+    code = named_code(config)
+    return [] if code and is_signed(run, config) else code
+
+
+def foreign_partners(run: Path, config: RunConfig) -> dict[str, RoleConfig]:
+    """Partners that a run names, see ``named_partners``; empty where this account has named them."""
+    partners = named_partners(config)
+    return {} if partners and is_signed(run, config) else partners
+
+
+def check_signed(run: Path, config: RunConfig) -> None:
+    """Raise ConfigError where a run would start code, or ask an endpoint, that this account has not named."""
+    names = [f"{name} {json.dumps(args)}" if args else name for name, args in foreign_code(run, config)]
+    names += [f"roles.{role} = {entry.policy}" for role, entry in foreign_partners(run, config).items()]
+    if names:
         raise ConfigError(
-            f"{run} was not begun by this account, and its config.toml names code that would run here: {names}; if you "
-            "trust it, add --accept-code"
+            f"{run} was not begun by this account, and its config.toml names what would run here: {', '.join(names)}; "
+            "if you trust it, add --accept-code"
         )
 
 
-def named_code(environments: Iterable[EnvConfig]) -> list[NamedCode]:
+def named_code(config: RunConfig) -> list[NamedCode]:
     """Environments that are code themselves, or whose arguments may name files, programs or keys, with those."""
     named = list[NamedCode]()
-    for env in environments:
+    for env in config.environments.values():
         by_hand = is_only_by_hand(env.id)
         # The constructor of a file is not asked what is harmless: that would run the file.
         args = dict(env.args) if by_hand else {name: env.args[name] for name in guarded_arguments(env.id, env.args)}
@@ -60,9 +74,15 @@ def named_code(environments: Iterable[EnvConfig]) -> list[NamedCode]:
     return sorted(named, key=lambda one: one[0])
 
 
-def _signature(code: list[NamedCode]) -> str:
-    text = json.dumps(code, sort_keys=True, default=str)
-    return hmac.new(_key(), text.encode(), hashlib.sha256).hexdigest()
+def named_partners(config: RunConfig) -> dict[str, RoleConfig]:
+    """Partners in roles that are code, or endpoints, which are asked with this account's key."""
+    return {role: entry for role, entry in config.roles.items() if entry.kind in (RoleKind.FILE, RoleKind.ENDPOINT)}
+
+
+def _signature(config: RunConfig) -> str:
+    partners = {role: entry.model_dump(mode="json") for role, entry in named_partners(config).items()}
+    named = [named_code(config), partners] if partners else named_code(config)
+    return hmac.new(_key(), json.dumps(named, sort_keys=True, default=str).encode(), hashlib.sha256).hexdigest()
 
 
 def _key() -> bytes:

@@ -27,6 +27,7 @@ from manyturn.trainers.record.resource_use import peak_memory
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.stop_signal import Stopped, Stopping
+from manyturn.trainers.run.loop.answer_log import AnswerLog
 from manyturn.trainers.run.loop.checkpoint_writer import Saving
 from manyturn.trainers.run.loop.code_signature import sign
 from manyturn.trainers.run.loop.disk_space import check_room
@@ -96,8 +97,12 @@ async def train(
             check_room(run, path)
             if not resume or steps is not None:
                 folder.write_config(run.config)
-            sign(path, folder.read_config().environments.values())
+            sign(path, folder.read_config())
             output.tell({"phase": "begin"})
+            if run.frozen.endpoints:
+                answers = stack.enter_context(AnswerLog(folder))
+                for endpoint in run.frozen.endpoints:
+                    endpoint.answers = answers
             saving = stack.enter_context(Saving(run, folder))
             return await _Session(run, folder, saving, stopping, output).train(start)
 
@@ -158,6 +163,7 @@ class _Session:
         state.warming = {}
         for trainee in run.trainees:
             trainee.learner.begin_reinforcement()
+        run.note_step(0)
         state.before = await figures(run, state, "before")
         state.seconds = earlier + time.monotonic() - began
         self.saving.now(state)
@@ -170,6 +176,7 @@ class _Session:
         for trainee in self.run.trainees:
             await trainee.load(checkpoint, saved.pop(beside("learner", trainee.name)))
         state = State(**{**saved, "seen": set(saved["seen"])})
+        self.run.recall(checkpoint)
         self.run.restrict(state.batch_limits)
         self.output.note.texts = state.notices
         self._note_memory()
@@ -220,6 +227,7 @@ class _Session:
         if not _validation_is_due(run, state):
             self.saving.check_room()
             line = await step()
+            run.note_step(state.step)
             changed = env_changes_at(state.env_changes, state.step)
             log({"phase": "train", "step": state.step, **({"env_changed": changed} if changed else {}), **line})
             self._count_signal(state, line.get("no_signal"))

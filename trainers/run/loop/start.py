@@ -77,7 +77,7 @@ def start_of(folder: RunFolder, config: RunConfig | None, steps: int | None, acc
     """The start of a run, or of its continuation. Raises ConfigError for edits or code not accepted."""
     settings = folder.read_config() if config is None else located(config)
     if config is None and "code" not in accept:
-        check_signed(folder.path, settings.environments.values())
+        check_signed(folder.path, settings)
     checkpoint = _newest(folder)
     if steps is not None:
         settings = lengthened(settings, steps, checkpoint)

@@ -1,10 +1,11 @@
 """The parts of a run, put together from its configuration: the environment's seats and the policies that learn."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from manyturn.agents.play.concurrent_episodes import Patience
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.error_limit import Breaker
 from manyturn.agents.play.role_policy import Cast
-from manyturn.agents.play.scripted_policy import SCRIPTS, Scripted
+from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.play.teacher_prompts import Advised
 from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.envs.contract.options.option_conflicts import refuse_unfit
@@ -35,9 +36,12 @@ from manyturn.trainers.learn.ranks.process_group import Ranks
 from manyturn.trainers.learn.ranks.rendezvous import Meeting
 from manyturn.trainers.play.rollout.rollout_batch import describe
 from manyturn.trainers.recipe.config import RunConfig
-from manyturn.trainers.record.checkpoint import ONE_POLICY
+from manyturn.trainers.recipe.role_config import RoleKind
+from manyturn.trainers.record.checkpoint import ONE_POLICY, read_tensors
 from manyturn.trainers.record.metrics import Log
+from manyturn.trainers.run.setup.frozen_roles import FrozenRoles
 from manyturn.trainers.run.setup.mixture import check_mixture, members_of
+from manyturn.trainers.run.setup.past_selves import PastSelf, past_selves
 from manyturn.trainers.run.setup.placement import engine_of, seats_of
 from manyturn.trainers.run.setup.policy_model import choose_device, policy_model
 from manyturn.trainers.run.setup.task_check import check_tasks, panels_of
@@ -60,6 +64,8 @@ class Run:
         train: the tasks that may be learnt from.
         trainees: the policies that are trained.
         breaker: stops the run when the environment breaks too often.
+        frozen: the policies of roles that do not learn.
+        past: those among them that are the past of the policy that does.
     """
 
     config: RunConfig
@@ -67,6 +73,8 @@ class Run:
     train: Sequence[Task]
     trainees: tuple[Trainee, ...]
     breaker: Breaker
+    frozen: FrozenRoles
+    past: tuple[PastSelf, ...] = ()
     _drawing: int = 0
 
     @property
@@ -139,14 +147,28 @@ class Run:
         """
         for trainee in self.trainees:
             await trainee.publish()
+        for past in self.past:
+            await past.publish(self.only.learner.updates)
+        for engine in self.frozen.engines:
+            await engine.wake()
         self._drawing += 1
         try:
             yield
         finally:
             self._drawing -= 1
         if not self._drawing:
-            for trainee in self.trainees:
-                await trainee.engine.sleep()
+            for engine in (*(trainee.engine for trainee in self.trainees), *self.frozen.engines):
+                await engine.sleep()
+
+    def note_step(self, done: int) -> None:
+        """So many steps are done, or the warm-up, for 0."""
+        for past in self.past:
+            past.note(done)
+
+    def recall(self, checkpoint: Path) -> None:
+        """Take past selves over from a checkpoint."""
+        for past in self.past:
+            past.load(read_tensors(checkpoint, self.only.name))
 
     def batch_limits(self) -> dict[str, int]:
         """Most replies that the engine of each policy computes together, where engines say so."""
@@ -193,13 +215,18 @@ class Run:
             agent = t.agent if max_context is None else t.reading(max_context)
             return Demonstrator(agent, teacher, labels=labels, policy_share=policy_share)
 
-        return self._cast(demonstrator)
+        # Until the first step the past is the policy itself, which is to know these roles too.
+        return self._cast(demonstrator, {role for trainee in self.trainees for role in trainee.taught})
 
-    def _cast(self, play: Callable[[Trainee], Played]) -> Played | Cast:
+    def _cast(self, play: Callable[[Trainee], Played], taught: Collection[str] = ()) -> Played | Cast:
+        """Policies in training as ``play`` has them, in their roles and those of ``taught``, and the frozen ones."""
         trained = {trainee.name: play(trainee) for trainee in self.trainees}
-        if not (roles := self.config.roles):
+        if not self.config.roles:
             return trained[ONE_POLICY]
-        return Cast({role: trained[name] if name in trained else SCRIPTS[name] for role, name in roles.items()})
+        players = {
+            role: trained[t.name] for t in self.trainees for role in t.taught if role in taught or role in t.roles
+        }
+        return Cast({role: players.get(role) or self.frozen.policies[role] for role in self.config.roles})
 
     def per_policy(self, of: Callable[[Trainee], T]) -> T | dict[str, T]:
         """One value, or one per policy name."""
@@ -235,7 +262,10 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         texts = await _vocabulary(config, seats, log)
         if config.model.preparation is not None:
             log({"phase": "notice", "notice": config.model.preparation})
-        trainees, roles = list[Trainee](), _roles(config, seats)
+        trainees, roles = list[Trainee](), config.trained_roles or {ONE_POLICY: seats.facts.roles}
+        barrier = BatchBarrier()
+        frozen = FrozenRoles(device, barrier, config.engine.capabilities.keeps_bits)
+        frozen.add_all(config)
         shares: Sequence[Share | None] = [None] * len(roles)
         if meeting is not None:
             ranks = opened.enter_context(Ranks(meeting))
@@ -243,14 +273,21 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
             from manyturn.trainers.run.setup.rank_startup import lead  # which brings FSDP, and takes a second
 
             shares = lead(ranks, config, texts, len(roles))
-        parts = _TraineeParts(config, device, BatchBarrier(), texts, ranks, seats)
+        parts = _TraineeParts(config, device, barrier, texts, ranks, seats)
         for (name, played), share in zip(roles.items(), shares, strict=True):
             trainees.append(parts.build(name, played, share))
             opened.push_async_callback(trainees[-1].engine.shutdown)
             await trainees[-1].engine.ready()
+        past = past_selves(config, trainees[0].agent, trainees[0].language, frozen)
+        if past and ranks is not None:
+            raise ConfigError("past:K in [roles] is of one process that learns: train without ranks, or leave it out")
+        for engine in frozen.engines:
+            opened.push_async_callback(engine.shutdown)
+            await engine.ready()
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, window, _MORE_ERRORS)
-        yield Run(config, seats, chosen_tasks(config.tasks, "train", seats.facts), tuple(trainees), breaker)
+        train = chosen_tasks(config.tasks, "train", seats.facts)
+        yield Run(config, seats, train, tuple(trainees), breaker, frozen, past)
 
 
 def _check_offload(device: torch.device, ranks: int) -> None:
@@ -274,14 +311,6 @@ def _meeting(config: RunConfig, device: torch.device, ranks: Ranks | None) -> Me
             "torchrun start ranks with GPUs"
         )
     return Meeting.begun(count, all_here=not config.placement.remote)
-
-
-def _roles(config: RunConfig, seats: Seats) -> dict[str, tuple[str, ...]]:
-    """Each policy that is trained, and the roles that it plays."""
-    if not config.roles:
-        return {ONE_POLICY: seats.facts.roles}
-    names = dict.fromkeys(name for name in config.roles.values() if name not in SCRIPTS)
-    return {name: tuple(role for role, who in config.roles.items() if who == name) for name in names}
 
 
 async def _vocabulary(config: RunConfig, seats: Seats, log: Log) -> list[str]:
@@ -342,4 +371,5 @@ class _TraineeParts:
         notice = None
         if share is None:
             notice = check_fits(learner, config.agent.max_context, config.learner.states_bytes)
-        return Trainee(name, roles, language, engine, agent, learner, notice)
+        past = [role for role, entry in config.roles.items() if entry.kind is RoleKind.PAST]
+        return Trainee(name, roles, (*roles, *past), language, engine, agent, learner, notice)

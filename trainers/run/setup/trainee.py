@@ -15,6 +15,7 @@ from manyturn.agents.play.agent import Agent
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.record.checkpoint import ONE_POLICY, beside, read_tensors, weights_hash
+from manyturn.trainers.run.setup.past_selves import without_copies
 
 
 @dataclass
@@ -23,7 +24,8 @@ class Trainee:
 
     Attributes:
         name: which of the run's policies it is.
-        roles: those of the environment that it plays.
+        roles: those of the environment that it plays, and learns from.
+        taught: those that it is shown in the warm-up: its own, and those of its past selves.
         language: model and tokenizer; the learner changes its weights in place.
         engine: draws replies with the learner's weights as of the last ``publish``.
         agent: the policy as it plays.
@@ -33,6 +35,7 @@ class Trainee:
 
     name: str
     roles: tuple[str, ...]
+    taught: tuple[str, ...]
     language: LanguageModel
     engine: Engine
     agent: Agent
@@ -77,7 +80,7 @@ class Trainee:
         """
         self.learner.load_plain(plain)
         self.language.load_weights(checkpoint / beside("model", self.name))
-        self.learner.load_tensors(read_tensors(checkpoint, self.name))
+        self.learner.load_tensors(without_copies(read_tensors(checkpoint, self.name)))
         await self.hand_over()
 
     def labelled(self, figures: Mapping[str, Any]) -> dict[str, Any]:

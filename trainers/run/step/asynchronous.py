@@ -250,5 +250,6 @@ async def _unbroken(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _versions(episode: Episode) -> int:
-    """The number of policy versions that drew its turns."""
-    return len({span.version for span in episode.ledger.spans}) if episode.ledger else 0
+    """The number of policy versions that drew its turns; those of policies that do not learn have no tokens."""
+    spans = episode.ledger.spans if episode.ledger else []
+    return len({span.version for span in spans if span.end > span.start})

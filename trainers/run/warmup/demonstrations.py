@@ -139,7 +139,7 @@ def samples_by_policy(run: Run, good: Sequence[Episode]) -> list[list[Sample]]:
 def _views(run: Run, good: Sequence[Episode]) -> list[list[Episode]]:
     """For each policy that is trained, the episodes of its roles."""
     parted = [view for episode in good for view in role_views(episode, run.roles)]
-    return [[view.episode for view in parted if view.role in t.roles] for t in run.trainees]
+    return [[view.episode for view in parted if view.role in t.taught] for t in run.trainees]
 
 
 def _demonstrations(run: Run, good: Sequence[Episode], shown: set[str]) -> Demonstrations | None:

@@ -65,7 +65,7 @@ def written(run: Run, note: Callable[[str], None], wider: int) -> Written:
     count = min(int(run.config.warmup.episodes), len(good))  # trajectories are not streamed
     numbers = generator("demonstrations", run.config.seed).choice(len(good), size=count, replace=False)
     chosen = [good[int(number)] for number in numbers]
-    agents = {role: t.reading(wider * run.config.agent.max_context) for t in run.trainees for role in t.roles}
+    agents = {role: t.reading(wider * run.config.agent.max_context) for t in run.trainees for role in t.taught}
     episodes = [_episode(run, trajectory, agents, number) for number, trajectory in enumerate(chosen)]
     return Written(episodes, {trajectory.episode["content"] for trajectory in chosen})
 

@@ -1,0 +1,135 @@
+"""Policies that play roles of a run and do not learn in it: endpoints, models and runs on disk, policies in Python."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from manyturn.agents.engine.batch_barrier import BatchBarrier
+from manyturn.agents.engine.engine import Engine, Sampling
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
+from manyturn.agents.play.endpoint.policy import OpenAIPolicy
+from manyturn.agents.play.python_policy import policy_in_file
+from manyturn.agents.play.role_policy import Partner
+from manyturn.agents.play.scripted_policy import SCRIPTS, Scripted
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.trainers.recipe.config import RunConfig
+from manyturn.trainers.recipe.role_config import (
+    ENDPOINT_AGENT,
+    LONGEST_CONTEXT,
+    MODEL_AGENT,
+    RoleConfig,
+    RoleKind,
+)
+from manyturn.trainers.record.checkpoint import ONE_POLICY, weights_hash
+from manyturn.trainers.run.setup.saved_policy import SavedRun, loaded, positions_of, saved_run
+
+
+@dataclass
+class FrozenRoles:
+    """Roles of a run whose policies come from elsewhere. Roles with equal options share a policy.
+
+    Args:
+        device: where models are.
+        barrier: of all engines that play the same episodes.
+        keeps_bits: whether engines compute in rounds, so that replies are the same to the bit.
+
+    Attributes:
+        policies: role -> policy.
+        engines: of the models among them.
+        endpoints: those that are asked.
+    """
+
+    device: torch.device
+    barrier: BatchBarrier = field(default_factory=BatchBarrier)
+    keeps_bits: bool = True
+    policies: dict[str, Scripted | Partner] = field(default_factory=dict)
+    engines: list[Engine] = field(default_factory=list)
+    endpoints: list[OpenAIPolicy] = field(default_factory=list)
+
+    def add_all(self, config: RunConfig) -> None:
+        """Load the policies of all roles but those of policies in training, and of their past."""
+        seen = list[tuple[RoleConfig, Scripted | Partner]]()
+        for role, entry in config.roles.items():
+            if entry.kind in (RoleKind.TRAINED, RoleKind.PAST):
+                continue
+            shared = next((policy for other, policy in seen if other == entry), None)
+            if shared is None or entry.kind is RoleKind.SAVED:  # which of a run's policies plays depends on the role
+                try:
+                    shared = self._policy(role, entry)
+                except ValueError as error:
+                    raise ConfigError(f"roles.{role}: {error}") from error
+                seen.append((entry, shared))
+            self.policies[role] = shared
+
+    def _policy(self, role: str, entry: RoleConfig) -> Scripted | Partner:
+        match entry.kind:
+            case RoleKind.SCRIPT:
+                return SCRIPTS[entry.policy]
+            case RoleKind.FILE:
+                return Partner(policy_in_file(entry.policy), role)
+            case RoleKind.ENDPOINT:
+                return Partner(self._endpoint(entry), role)
+            case _:
+                return Partner(self._saved(role, entry), role)
+
+    def _endpoint(self, entry: RoleConfig) -> OpenAIPolicy:
+        connection = Endpoint() if entry.endpoint is None else entry.endpoint.connection()
+        config = _with(ENDPOINT_AGENT, entry.agent)
+        self.endpoints.append(OpenAIPolicy(entry.model, config, entry.sampling or EndpointSampling(), connection))
+        return self.endpoints[-1]
+
+    def _saved(self, role: str, entry: RoleConfig) -> Agent:
+        place = Path(entry.policy)
+        run = saved_run(place) if place.exists() else None
+        if run is None:
+            language, config = loaded(entry.policy, self.device), _with(MODEL_AGENT, entry.agent)
+            if entry.agent is None or "max_context" not in entry.agent.model_fields_set:
+                config = config.model_copy(update={"max_context": min(positions_of(language), LONGEST_CONTEXT)})
+            sampling = Sampling(max_tokens=config.reply_format.reply_tokens(tools=False))
+        else:
+            if entry.agent is not None:
+                raise ConfigError(f"agent has no effect: {entry.policy} acts as it was trained to; leave it out")
+            language, config, sampling = run.language(_policy_of(run, role)), run.config.agent, run.config.sampling
+        name = f"{entry.policy if run is None else run.label}, weights {weights_hash(language.model)[:16]}"
+        return self.agent(language, config, local_sampling(sampling, entry), name)
+
+    def agent(self, language: LanguageModel, config: AgentConfig, sampling: Sampling, name: str) -> Agent:
+        """A model that plays, with an engine of its own."""
+        context = EngineContext(
+            language.model, language.template.end_ids, max_context=config.max_context, barrier=self.barrier
+        )
+        self.engines.append(build_engine(TransformersConfig(reproducible=self.keeps_bits), context))
+        return Agent(config, language.template, self.engines[-1], sampling, name)
+
+
+def local_sampling(usual: Sampling, entry: RoleConfig) -> Sampling:
+    """How a model here draws in a role."""
+    given = {} if entry.sampling is None else entry.sampling.model_dump(include=entry.sampling.model_fields_set)
+    return usual.model_copy(update=given)
+
+
+def _with(usual: AgentConfig, given: AgentConfig | None) -> AgentConfig:
+    """The usual options with those that are given."""
+    if given is None:
+        return usual
+    return usual.model_copy(update={name: getattr(given, name) for name in given.model_fields_set})
+
+
+def _policy_of(run: SavedRun, role: str) -> str:
+    """Name of a run's policy that plays a role: the one that played it there, or the only one. Raises ConfigError."""
+    roles, trained = run.config.roles, run.config.trained_roles
+    if not roles:
+        return ONE_POLICY
+    if role in roles and roles[role].kind is RoleKind.TRAINED:
+        return roles[role].policy
+    if len(trained) == 1:
+        return next(iter(trained))
+    raise ConfigError(
+        f"{run.path} trained {', '.join(trained)}, and none of them as {role}: name a run with one policy, or one that "
+        "trained this role"
+    )
