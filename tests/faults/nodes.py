@@ -152,6 +152,14 @@ def has_begun(path: Path, child: int) -> bool:
     return is_running(child)
 
 
+def wait_for(came: Callable[[], object], child: int, seconds: float = 200.0) -> None:
+    """Wait until something has come. Raises AssertionError where it has not in time, or a child ends before."""
+    until = time.monotonic() + seconds
+    while not came():
+        assert is_running(child) and time.monotonic() < until, "what was waited for never came"
+        time.sleep(0.002)
+
+
 def is_running(child: int) -> bool:
     """Whether a child has not ended; it is still to be waited for."""
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None

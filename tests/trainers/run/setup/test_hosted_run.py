@@ -19,6 +19,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
     pytest.skip("no hosts: pip install 'manyturn[hosts]'", allow_module_level=True)
 
 from elsewhere import HostProcess, host_processes, hosting
+from nodes import wait_for
 from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
 from short_runs import figures_apart_from_hosts as figures_of
 
@@ -74,9 +75,7 @@ def test_a_run_that_was_killed_goes_on_at_other_hosts_to_the_same_bits(local, tm
         first, second = hosts
         config_of_first = placed([first.url])
         child = start(lambda: asyncio.run(train(config_of_first, run)))
-        deadline = time.monotonic() + 120
-        while not (run / "checkpoints" / "step_000002").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for((run / "checkpoints" / "step_000002").exists, child)
         os.kill(child, signal.SIGKILL)
         assert ended(child) == -signal.SIGKILL
         first.kill()

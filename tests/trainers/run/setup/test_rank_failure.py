@@ -18,6 +18,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
     pytest.skip("no hosts: pip install 'manyturn[hosts]'", allow_module_level=True)
 
 from needs_host import host as need
+from nodes import wait_for
 from rank_recipe import RECIPE, STEPS, apart_after_all, same_bits
 from ray_left import nothing_left
 from ray_nodes import above, placers, placers_keepers, ray_nodes, ray_processes
@@ -77,9 +78,7 @@ def struck(run: Path, config: RunConfig, strike: Callable[[int], object], within
     """The exit status of a run that is struck after its second step."""
     with nothing_left():
         child = start(lambda: asyncio.run(train(config, run)))
-        until = time.monotonic() + 200
-        while not (run / "checkpoints" / "step_000002").is_dir() and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_for((run / "checkpoints" / "step_000002").is_dir, child)
         assert not (run / "checkpoints" / f"step_{STEPS:06d}").exists()
         strike(child)
         return ended(child, within)

@@ -7,7 +7,6 @@ import re
 import shlex
 import signal
 import socket
-import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +19,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
 
 from elsewhere import hosting
 from needs_host import host as need
+from nodes import wait_for
 from ray_left import nothing_left
 from ray_nodes import placers, placers_keepers, ray_nodes, ray_processes_of
 from short_runs import ended, episode_keys, left_behind, missing_and_double, short_run, start
@@ -86,10 +86,8 @@ def struck(run: Path, strike: Callable[[int], object], config: RunConfig) -> int
         strike: called with the id of its process.
     """
     child = start(lambda: asyncio.run(train(config, run)))
-    until = time.monotonic() + 200
-    while not (run / "checkpoints" / "step_000000").is_dir() and time.monotonic() < until:
-        time.sleep(0.02)
-    assert (run / "checkpoints" / "step_000000").is_dir() and not (run / "summary.json").exists()
+    wait_for((run / "checkpoints" / "step_000000").is_dir, child)
+    assert not (run / "summary.json").exists()
     strike(child)
     return ended(child, 200)
 

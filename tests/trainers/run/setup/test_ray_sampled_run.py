@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +14,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
     pytest.skip("no samplers: pip install 'manyturn[hosts]'", allow_module_level=True)
 
 from needs_host import host as need
-from nodes import is_running
+from nodes import wait_for
 from ray_left import nothing_left
 from ray_nodes import ray_nodes, ray_processes, ray_processes_of
 from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
@@ -72,10 +71,8 @@ def test_samplers_that_do_not_fit_the_cluster_end_the_run_with_what_there_is(clu
 def struck(run: Path, strike: Callable[[int], object], **placement: Any) -> int:
     """The exit status of a run that is struck after its warm-up; the strike is told the id of its process."""
     child = start(lambda: asyncio.run(train(placed(1, **placement), run)))
-    until = time.monotonic() + 900
-    while not (run / "checkpoints" / "step_000000").is_dir() and time.monotonic() < until and is_running(child):
-        time.sleep(0.02)
-    assert (run / "checkpoints" / "step_000000").is_dir() and not (run / "summary.json").exists()
+    wait_for((run / "checkpoints" / "step_000000").is_dir, child, 900)
+    assert not (run / "summary.json").exists()
     strike(child)
     return ended(child, 900)
 

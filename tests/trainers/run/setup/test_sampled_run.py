@@ -18,6 +18,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
     pytest.skip("no samplers: pip install 'manyturn[hosts]'", allow_module_level=True)
 
 from elsewhere import SamplerProcess, hosting, sampler_processes, sampling
+from nodes import wait_for
 from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
 
 from manyturn.envs.contract.options.options import ConfigError
@@ -91,21 +92,14 @@ def test_in_asynchronous_order_each_episode_is_learnt_from_once_and_within_the_b
     assert all(line["sampler_1/idle_share"] < 1 and line["sampler_2/idle_share"] < 1 for line in lines[:1])
 
 
-def wait_for(path: Path, seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.005)
-
-
 @pytest.mark.deep
 def test_a_sampler_that_is_killed_in_the_middle_of_a_step_costs_no_episode(local, tmp_path):
     run = tmp_path / "run"
     with sampler_processes(2) as [first, second]:
         config = sampled([first.url, second.url])
         child = start(lambda: asyncio.run(train(config, run)))
-        wait_for(run / "checkpoints" / "step_000000")
-        while not any((run / "journal").glob("*")):
-            time.sleep(0.001)
+        wait_for((run / "checkpoints" / "step_000000").exists, child)
+        wait_for(lambda: any((run / "journal").glob("*")), child)
         first.kill()
         assert ended(child) == 0
     lines = [line for line in figures(run)["metrics"] if line["phase"] == "train"]
@@ -120,7 +114,7 @@ def test_a_run_that_was_killed_leaves_its_samplers_free_and_goes_on_to_the_same_
     with sampler_processes(1) as [one]:
         config = sampled([one.url])
         child = start(lambda: asyncio.run(train(config, run)))
-        wait_for(run / "checkpoints" / "step_000002")
+        wait_for((run / "checkpoints" / "step_000002").exists, child)
         os.kill(child, signal.SIGKILL)
         assert ended(child) == -signal.SIGKILL
         asyncio.run(train(None, run, resume=True))

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from nodes import wait_for
 from safetensors.torch import load_file
 from short_runs import ended, episode_keys, finish, left_behind, short_run, start
 from transformers import AutoModelForCausalLM
@@ -160,9 +160,7 @@ def test_the_ratio_is_over_what_the_drawing_weights_thought_of_a_token(played):
 def killed_after(path: Path, work: Any, lines: int) -> None:
     """Begin a run and kill it once it has done some steps."""
     child = start(work)
-    deadline = time.monotonic() + 100
-    while time.monotonic() < deadline and len(_whole_lines(path)) < lines:
-        time.sleep(0.005)
+    wait_for(lambda: len(_whole_lines(path)) >= lines, child)
     os.kill(child, signal.SIGKILL)
     assert ended(child) == -signal.SIGKILL, "it was over before the kill"
 
