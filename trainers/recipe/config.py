@@ -245,9 +245,14 @@ class RunConfig(Options):
             refuse_unfit(self)
         return self
 
-    def fitted(self, env: EnvFacts) -> Self:
-        """The same with defaults that fit the environment too, for whatever nobody gave."""
-        return self.model_copy(update=self._fitting(env))
+    def fitted(self, env: EnvFacts, device: str | None = None) -> Self:
+        """The same with defaults that fit the environment too, for whatever nobody gave.
+
+        Args:
+            device: cpu or cuda, which ``device`` has led to; None: not known yet.
+        """
+        placed = self if device is None else self.model_copy(update={"device": device})
+        return self.model_copy(update=placed._fitting(env))
 
     def _fitting(self, env: EnvFacts | None) -> dict[str, Any]:
         """Sections and entries with the engine's and the model's defaults in place of what nobody gave."""

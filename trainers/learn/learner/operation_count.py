@@ -1,0 +1,199 @@
+"""Count of the operations of a learner's pass, without numbers, memory or a card.
+
+A pass is made with tensors that have a shape and a type and nothing else, in the types of a GPU (bfloat16 under
+autocast), and each operation that a GPU would launch is noted: its floating-point operations and the bytes that it reads
+and writes. All layers are alike, so two and three of them are counted and the rest follows.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry, sdpa_flop_count
+from transformers import AutoModelForCausalLM, PreTrainedConfig
+
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.model.model_internals import output_head
+from manyturn.trainers.learn.learner.adapters import add_adapters
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.learner.memory_estimate import LiveBytes
+from manyturn.trainers.learn.passes.forward import Reader, recompute_activations
+from manyturn.trainers.learn.passes.pass_budget import PassBudget
+from manyturn.trainers.learn.passes.token_logprobs import free_scores
+from manyturn.trainers.learn.passes.trie.attention import ATTENTION, NAME, tree_inputs
+from manyturn.trainers.learn.passes.trie.tree import Tree
+
+_LAYERS = (2, 3)  # that are counted
+_NO_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "lift_fresh", "detach"}
+_CPU_ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
+
+
+class Operation(NamedTuple):
+    """An operation that is launched: floating-point operations, and bytes read and written."""
+
+    flops: float
+    moved: float
+
+
+class PassShape(NamedTuple):
+    """The sizes of a pass over rows that begin alike.
+
+    Attributes:
+        rows, length: sequences, and tokens of each.
+        shared: tokens of their common beginning, which is computed once.
+        said: tokens whose probability is computed.
+    """
+
+    rows: int
+    length: int
+    shared: int
+    said: int
+
+    @property
+    def nodes(self) -> int:
+        """Tokens that are computed."""
+        return self.shared + self.rows * (self.length - self.shared)
+
+
+class PassCount(NamedTuple):
+    """The operations of a pass through a model.
+
+    Attributes:
+        layers: of the model.
+        fewer, more: operations of the same pass through a model of two and of three layers.
+        peaks: bytes that those hold at their peak, weights and gradients apart.
+    """
+
+    layers: int
+    fewer: Sequence[Operation]
+    more: Sequence[Operation]
+    peaks: tuple[float, float]
+
+    def total(self, of: Callable[[Operation], float]) -> float:
+        """The sum of a number of each operation, over all of the model."""
+        fewer, more = sum(map(of, self.fewer)), sum(map(of, self.more))
+        return fewer + (self.layers - _LAYERS[0]) * (more - fewer)
+
+    @property
+    def launches(self) -> float:
+        """How many operations are launched."""
+        return self.total(lambda operation: 1.0)
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations."""
+        return self.total(lambda operation: operation.flops)
+
+    @property
+    def peak(self) -> float:
+        """Bytes at the peak of the pass."""
+        return self.peaks[0] + (self.layers - _LAYERS[0]) * (self.peaks[1] - self.peaks[0])
+
+
+def count_pass(config: PreTrainedConfig, shape: PassShape, learner: LearnerConfig, *, learns: bool) -> PassCount:
+    """The operations of a pass over a tree of tokens.
+
+    Args:
+        config: of the model.
+        learns: backwards too; False: log-probabilities are read.
+    """
+    counts = [_counted(_with_layers(config, layers), shape, learner, learns=learns) for layers in _LAYERS]
+    (fewer, low), (more, high) = counts
+    return PassCount(config.get_text_config().num_hidden_layers, fewer, more, (low, high))
+
+
+def _with_layers(config: PreTrainedConfig, layers: int) -> PreTrainedConfig:
+    small = copy.deepcopy(config)
+    text: Any = small.get_text_config()
+    text.num_hidden_layers = layers
+    if getattr(text, "layer_types", None) is not None:
+        text.layer_types = text.layer_types[:layers]
+    return small
+
+
+def _counted(
+    config: PreTrainedConfig, shape: PassShape, learner: LearnerConfig, *, learns: bool
+) -> tuple[list[Operation], float]:
+    """Operations, and bytes at the peak."""
+    rows = [np.r_[np.zeros(shape.shared), np.full(shape.length - shape.shared, n + 1)] for n in range(shape.rows)]
+    tree = Tree.of([row.astype(np.int64) for row in rows], 1)
+    alive, counter = LiveBytes(), OperationCounter()
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.set_grad_enabled(learns):
+        reader = _reader(config, learner)
+        weights = list(reader.model.parameters())
+        ids = torch.zeros(shape.said, dtype=torch.long)
+        inputs = tree_inputs(tree, torch.device("cpu"))
+        with alive, counter:
+            with torch.autocast("cpu", torch.bfloat16):
+                states = reader.hidden(inputs).flatten(0, 1)[: shape.said]
+                logprob, entropy = free_scores(output_head(reader.model), states, ids, 1.0)
+            if learns:
+                (logprob + entropy).sum().backward()
+        gradients = sum(each.grad.nbytes for each in weights if each.grad is not None)
+    return counter.operations, float(alive.peak - gradients)
+
+
+def _reader(config: PreTrainedConfig, learner: LearnerConfig) -> Reader:
+    dtype = torch.bfloat16 if learner.lora_rank else torch.float32
+    language: Any = _Bare(AutoModelForCausalLM.from_config(config, dtype=dtype))
+    if learner.lora_rank:
+        add_adapters(language, learner, 0)
+    if learner.gradient_checkpointing:
+        recompute_activations(language.model)
+    setattr(language.model.get_decoder().config.get_text_config(), ATTENTION, NAME)
+    return Reader(language.model, PassBudget(learner.micro_tokens), 1.0, "trie")
+
+
+class _Bare:
+    """A model without a tokenizer, for what only asks a ``LanguageModel`` for its model."""
+
+    def __init__(self, model: Any):
+        self.model = model
+
+
+class OperationCounter(TorchDispatchMode):
+    """Notes each operation that a GPU would launch a kernel for.
+
+    Attributes:
+        operations: in their order.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = list[Operation]()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        name = func.overloadpacket.__name__
+        given = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+        made = [each for each in tree_leaves(result) if isinstance(each, torch.Tensor)]
+        if made and name not in _NO_KERNEL and not _is_view(func, given, made):
+            self.operations.append(Operation(_flops(func, name, args, kwargs, result), _bytes(given) + _bytes(made)))
+        return result
+
+
+def _is_view(func: Any, given: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:
+    """True if a result is memory that was there, and nothing is written to it."""
+    if func._schema.is_mutable:
+        return False
+    places = {each.untyped_storage()._cdata for each in given}
+    return all(each.untyped_storage()._cdata in places for each in made)
+
+
+def _bytes(tensors: Sequence[torch.Tensor]) -> float:
+    return float(sum(each.numel() * each.dtype.itemsize for each in tensors))
+
+
+def _flops(func: Any, name: str, args: Any, kwargs: Any, result: Any) -> float:
+    if name.startswith(_CPU_ATTENTION):
+        backwards = name.endswith("backward")
+        query, key, value = (each.shape for each in (args[1:4] if backwards else args[:3]))
+        return float(sdpa_flop_count(query, key, value)) * (2.5 if backwards else 1.0)
+    count = flop_registry.get(func.overloadpacket)
+    return float(count(*args, **kwargs, out_val=result)) if count is not None else 0.0
