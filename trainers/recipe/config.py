@@ -251,13 +251,13 @@ class RunConfig(Options):
         Args:
             device: cpu or cuda, which ``device`` has led to; None: not known yet.
         """
-        placed = self if device is None else self.model_copy(update={"device": device})
-        return self.model_copy(update=placed._fitting(env))
+        return self.model_copy(update=self._fitting(env, device))
 
-    def _fitting(self, env: EnvFacts | None) -> dict[str, Any]:
+    def _fitting(self, env: EnvFacts | None, device: str | None = None) -> dict[str, Any]:
         """Sections and entries with the engine's and the model's defaults in place of what nobody gave."""
         sections: dict[str, Any] = {}
-        defaults = [part.defaults(self, env).items() for part in (self.order, self.engine, self.model)]
+        run = self if device is None else self.model_copy(update={"device": device})
+        defaults = [part.defaults(run, env).items() for part in (self.order, self.engine, self.model)]
         for name, value in (entry for entries in defaults for entry in entries):
             section = sections.get(name, getattr(self, name))
             if isinstance(section, Options):

@@ -1,7 +1,7 @@
 """Count of the operations of a learner's pass, without numbers, memory or a card.
 
 A pass is made with tensors that have a shape and a type and nothing else, in the types of a GPU (bfloat16 under
-autocast), and each operation that a GPU would launch is noted: its floating-point operations and the bytes that it reads
+autocast). Each operation that a GPU would launch is noted: its floating-point operations, and the bytes that it reads
 and writes. All layers are alike, so two and three of them are counted and the rest follows.
 """
 
@@ -15,10 +15,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
-from transformers import AutoModelForCausalLM, PreTrainedConfig
+from transformers import PreTrainedConfig, PreTrainedModel
 
-from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.model.model_internals import output_head
+from manyturn.agents.model.model_shapes import weightless
 from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.learner.memory_estimate import LiveBytes
@@ -122,38 +122,62 @@ def _counted(
     """Operations, and bytes at the peak."""
     rows = [np.r_[np.zeros(shape.shared), np.full(shape.length - shape.shared, n + 1)] for n in range(shape.rows)]
     tree = Tree.of([row.astype(np.int64) for row in rows], 1)
+    model = model_to_learn(config, learner)
+    reader = _reader(model, learner)
     alive, counter = LiveBytes(), OperationCounter()
-    with FakeTensorMode(allow_non_fake_inputs=True), torch.set_grad_enabled(learns):
-        reader = _reader(config, learner)
-        weights = list(reader.model.parameters())
+
+    def work() -> None:
         ids = torch.zeros(shape.said, dtype=torch.long)
-        inputs = tree_inputs(tree, torch.device("cpu"))
+        with torch.autocast("cpu", torch.bfloat16):
+            states = reader.hidden(tree_inputs(tree, torch.device("cpu"))).flatten(0, 1)[: shape.said]
+            logprob, entropy = free_scores(output_head(model), states, ids, 1.0)
+        if learns:
+            (logprob + entropy).sum().backward()
+
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.set_grad_enabled(learns):
+        own = [*model.named_parameters(), *model.named_buffers()]
+        weights = {
+            f"model.{name}": torch.empty_like(each, device="cpu").requires_grad_(each.requires_grad and learns)
+            for name, each in own
+        }
         with alive, counter:
-            with torch.autocast("cpu", torch.bfloat16):
-                states = reader.hidden(inputs).flatten(0, 1)[: shape.said]
-                logprob, entropy = free_scores(output_head(reader.model), states, ids, 1.0)
-            if learns:
-                (logprob + entropy).sum().backward()
-        gradients = sum(each.grad.nbytes for each in weights if each.grad is not None)
+            torch.func.functional_call(_Work(model, work), weights, ())
+        gradients = sum(each.grad.nbytes for each in weights.values() if each.grad is not None)
     return counter.operations, float(alive.peak - gradients)
 
 
-def _reader(config: PreTrainedConfig, learner: LearnerConfig) -> Reader:
-    dtype = torch.bfloat16 if learner.lora_rank else torch.float32
-    language: Any = _Bare(AutoModelForCausalLM.from_config(config, dtype=dtype))
+def model_to_learn(config: PreTrainedConfig, learner: LearnerConfig) -> PreTrainedModel:
+    """A model as it is learnt, with adapters if they are; its tensors have no numbers."""
+    bare: Any = _Bare(weightless(config, torch.bfloat16 if learner.lora_rank else torch.float32))
     if learner.lora_rank:
-        add_adapters(language, learner, 0)
+        with torch.device("meta"):
+            add_adapters(bare, learner, 0)
+    return bare.model
+
+
+def _reader(model: PreTrainedModel, learner: LearnerConfig) -> Reader:
     if learner.gradient_checkpointing:
-        recompute_activations(language.model)
-    setattr(language.model.get_decoder().config.get_text_config(), ATTENTION, NAME)
-    return Reader(language.model, PassBudget(learner.micro_tokens), 1.0, "trie")
+        recompute_activations(model)
+    setattr(model.get_decoder().config.get_text_config(), ATTENTION, NAME)  # which a check with numbers would precede
+    return Reader(model, PassBudget(learner.micro_tokens), 1.0, "trie")
 
 
 class _Bare:
-    """A model without a tokenizer, for what only asks a ``LanguageModel`` for its model."""
+    """A model without a tokenizer, for what asks a ``LanguageModel`` only for its model."""
 
-    def __init__(self, model: Any):
+    def __init__(self, model: PreTrainedModel):
         self.model = model
+
+
+class _Work(torch.nn.Module):
+    """Work with a model, whose tensors others stand in for."""
+
+    def __init__(self, model: torch.nn.Module, work: Callable[[], None]):
+        super().__init__()
+        self.model, self._work = model, work
+
+    def forward(self) -> None:
+        self._work()
 
 
 class OperationCounter(TorchDispatchMode):
@@ -173,17 +197,17 @@ class OperationCounter(TorchDispatchMode):
         name = func.overloadpacket.__name__
         given = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
         made = [each for each in tree_leaves(result) if isinstance(each, torch.Tensor)]
-        if made and name not in _NO_KERNEL and not _is_view(func, given, made):
+        if made and name not in _NO_KERNEL and not _is_view(name, given, made):
             self.operations.append(Operation(_flops(func, name, args, kwargs, result), _bytes(given) + _bytes(made)))
         return result
 
 
-def _is_view(func: Any, given: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:
+def _is_view(name: str, given: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:
     """True if a result is memory that was there, and nothing is written to it."""
-    if func._schema.is_mutable:
+    if name.endswith("_"):
         return False
-    places = {each.untyped_storage()._cdata for each in given}
-    return all(each.untyped_storage()._cdata in places for each in made)
+    places = {id(each.untyped_storage()) for each in given}  # one Python object stands for a storage while it lives
+    return all(id(each.untyped_storage()) in places for each in made)
 
 
 def _bytes(tensors: Sequence[torch.Tensor]) -> float:
