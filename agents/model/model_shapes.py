@@ -48,7 +48,7 @@ def named_shape(name: str) -> str | None:
     ('qwen2.5-1.5b', None)
     """
     last = name.rpartition("/")[2].lower()
-    return next((known for known in SHAPES if last == known or last.startswith(f"{known}-")), None)
+    return next((shape_name for shape_name in SHAPES if last == shape_name or last.startswith(f"{shape_name}-")), None)
 
 
 def model_config(name: str) -> "PreTrainedConfig":
@@ -59,7 +59,7 @@ def model_config(name: str) -> "PreTrainedConfig":
     """
     from transformers import AutoConfig
 
-    if Path(name).is_dir() or (known := named_shape(name)) is None:
+    if Path(name).is_dir() or (shape_name := named_shape(name)) is None:
         try:
             return AutoConfig.from_pretrained(name, local_files_only=True)
         except (OSError, ValueError) as error:
@@ -67,7 +67,7 @@ def model_config(name: str) -> "PreTrainedConfig":
                 f"{name} is no folder of a model, and not in the hub's cache: give a folder, or one of "
                 f"{', '.join(SHAPES)}"
             ) from error
-    shape = SHAPES[known]
+    shape = SHAPES[shape_name]
     return AutoConfig.for_model(
         shape.family,
         num_hidden_layers=shape.layers,

@@ -81,7 +81,7 @@ class CardPlan(NamedTuple):
 
 
 def plan_card(
-    total: float, learner: float, model: CardModel, episode_tokens: int, episodes: int, asked: float | None = None
+    total: float, learner: float, model: CardModel, episode_tokens: int, episodes: int, cache: float | None = None
 ) -> CardPlan:
     """The plan of a card.
 
@@ -90,7 +90,7 @@ def plan_card(
         learner: bytes that the learner keeps at most, its context apart.
         episode_tokens: tokens of the longest prompt and reply together.
         episodes: how many of them the engine computes together.
-        asked: bytes for keys and values; None: enough for all episodes, or what is left, whichever is less.
+        cache: bytes for keys and values; None: enough for all episodes, or what is left, whichever is less.
 
     Raises:
         ConfigError: learner and engine do not fit; it says what would.
@@ -109,14 +109,14 @@ def plan_card(
             f"learner, {size(model.weights)} for the engine's weights, {size(longest)} for the keys and values of one "
             f"episode, and the card has {size(total)}: {smaller}"
         )
-    if asked is not None and asked > left:
+    if cache is not None and cache > left:
         raise ConfigError(
-            f"engine.kv_gib = {asked / 2**30:g} does not fit on the card next to {size(learner)} of the learner: set "
+            f"engine.kv_gib = {cache / 2**30:g} does not fit on the card next to {size(learner)} of the learner: set "
             f"it to at most {math.floor(left / 2**30 * 100) / 100:g}, or leave it out"
         )
-    if asked is not None and asked < longest:
+    if cache is not None and cache < longest:
         raise ConfigError(
-            f"engine.kv_gib = {asked / 2**30:g} does not hold an episode of agent.max_context = {episode_tokens}: set "
+            f"engine.kv_gib = {cache / 2**30:g} does not hold an episode of agent.max_context = {episode_tokens}: set "
             f"it to at least {math.ceil(longest / 2**30 * 100) / 100:g}, or leave it out"
         )
-    return CardPlan(total, learner, model, min(episodes * longest, left) if asked is None else asked)
+    return CardPlan(total, learner, model, min(episodes * longest, left) if cache is None else cache)

@@ -52,5 +52,5 @@ def vllm_plan(context: EngineContext, config: "VllmConfig", total: float) -> Car
     dtype = getattr(torch, config.precision(on_gpu=True))
     adapters = sum(p.numel() for name, p in context.model.named_parameters() if ".lora_" in name)
     model = card_model(context.model, dtype, config.max_batch, adapters * dtype.itemsize)
-    asked = None if config.kv_gib is None else config.kv_gib * 2**30
-    return plan_card(total, kept_bytes(context), model, context.max_context, config.max_batch, asked)
+    cache = None if config.kv_gib is None else config.kv_gib * 2**30
+    return plan_card(total, kept_bytes(context), model, context.max_context, config.max_batch, cache)

@@ -46,13 +46,13 @@ class PassShape(NamedTuple):
     Attributes:
         rows, length: sequences, and tokens of each.
         shared: tokens of their common beginning, which is computed once.
-        said: tokens whose probability is computed.
+        scored: tokens whose probability is computed.
     """
 
     rows: int
     length: int
     shared: int
-    said: int
+    scored: int
 
     @property
     def nodes(self) -> int:
@@ -111,8 +111,8 @@ def _with_layers(config: PreTrainedConfig, layers: int) -> PreTrainedConfig:
     small = copy.deepcopy(config)
     text: Any = small.get_text_config()
     text.num_hidden_layers = layers
-    if getattr(text, "layer_types", None) is not None:
-        text.layer_types = text.layer_types[:layers]
+    if (kinds := getattr(text, "layer_types", None)) is not None:
+        text.layer_types = [kinds[layer % len(kinds)] for layer in range(layers)]
     return small
 
 
@@ -127,9 +127,9 @@ def _counted(
     alive, counter = LiveBytes(), OperationCounter()
 
     def work() -> None:
-        ids = torch.zeros(shape.said, dtype=torch.long)
+        ids = torch.zeros(shape.scored, dtype=torch.long)
         with torch.autocast("cpu", torch.bfloat16):
-            states = reader.hidden(tree_inputs(tree, torch.device("cpu"))).flatten(0, 1)[: shape.said]
+            states = reader.hidden(tree_inputs(tree, torch.device("cpu"))).flatten(0, 1)[: shape.scored]
             logprob, entropy = free_scores(output_head(model), states, ids, 1.0)
         if learns:
             (logprob + entropy).sum().backward()

@@ -68,7 +68,7 @@ class StepEpisodes(NamedTuple):
         return self.distinct * self.rows * self.length
 
     @property
-    def said(self) -> int:
+    def drawn(self) -> int:
         """Tokens that are drawn."""
         return self.count * self.turns * self.reply
 
@@ -99,11 +99,11 @@ class StepForecast(NamedTuple):
     def seconds(self) -> float:
         return sum(part.seconds for part in self.parts)
 
-    def fix(self, gpu: Gpu, micro_tokens: int, kept: float) -> str | None:
+    def fix(self, gpu: Gpu, micro_tokens: int, held: float) -> str | None:
         """Change with which it fits; None if it fits already."""
         if self.learning <= gpu.memory and self.drawing <= gpu.memory:
             return None
-        left = (gpu.memory - kept) / max(self.learning - kept, 1.0)
+        left = (gpu.memory - held) / max(self.learning - held, 1.0)
         if self.drawing <= gpu.memory and left > 0.05:
             return f"set learner.micro_tokens to {int(left * 0.9 * micro_tokens)}, or learner.gradient_checkpointing"
         return "set learner.lora_rank to 16, take a smaller model, or a larger card"
@@ -116,10 +116,10 @@ def step_forecast(config: RunConfig, model: PreTrainedConfig, gpu: Gpu, episodes
         ConfigError: learner and vLLM do not fit on the card.
     """
     context = _context(config, model)
-    kept = kept_bytes(context) + CONTEXT
+    held = kept_bytes(context) + CONTEXT
     weights = 2.0 * sum(p.numel() for name, p in context.model.named_parameters() if ".lora_" not in name)
     token = cache_shape(model, torch.bfloat16).position_bytes
-    drawing = _drawing_bytes(config, context, gpu, kept, weights)
+    drawing = _drawing_bytes(config, context, gpu, held, weights)
     shape = _pass_shape(config, episodes)
     passes = episodes.nodes / shape.nodes
     reading = count_pass(model, shape, config.learner, learns=False)
@@ -135,7 +135,7 @@ def step_forecast(config: RunConfig, model: PreTrainedConfig, gpu: Gpu, episodes
         ForecastPart("updates", config.learner.epochs * passes * pass_seconds(learning, gpu), limit(learning, gpu)),
     )
     needed = passes * reading.flops * (readings + (2 if config.learner.lora_rank else 3) * config.learner.epochs)
-    return StepForecast(parts, drawing, kept + learning.peak, needed + episodes.said * weights)
+    return StepForecast(parts, drawing, held + learning.peak, needed + episodes.drawn * weights)
 
 
 def kept_on_card(config: RunConfig, model: PreTrainedConfig) -> float:
@@ -155,13 +155,13 @@ def _context(config: RunConfig, model: PreTrainedConfig) -> EngineContext:
     )
 
 
-def _drawing_bytes(config: RunConfig, context: EngineContext, gpu: Gpu, kept: float, weights: float) -> float:
+def _drawing_bytes(config: RunConfig, context: EngineContext, gpu: Gpu, held: float, weights: float) -> float:
     if isinstance(config.engine, VllmConfig):
         plan = vllm_plan(context, config.engine, gpu.memory)
-        return kept + plan.awake + CONTEXT
+        return held + plan.awake + CONTEXT
     token = cache_shape(context.model.config, torch.bfloat16).position_bytes
     most = getattr(config.engine, "max_batch", 256) * context.max_context * token
-    return kept + weights + min(most, cache_room(gpu.memory, kept + weights, on_gpu=True))
+    return held + weights + min(most, cache_room(gpu.memory, held + weights, on_gpu=True))
 
 
 def _pass_shape(config: RunConfig, episodes: StepEpisodes) -> PassShape:
@@ -172,7 +172,7 @@ def _pass_shape(config: RunConfig, episodes: StepEpisodes) -> PassShape:
     nodes = min(budget, max(length, round(episodes.distinct * rows * length)))
     shared = 0 if rows == 1 else max(0, min(length - 1, (rows * length - nodes) // (rows - 1)))
     nodes = shared + rows * (length - shared)
-    return PassShape(rows, length, shared, min(nodes, rows * max(1, episodes.said // episodes.rows)))
+    return PassShape(rows, length, shared, min(nodes, rows * max(1, episodes.drawn // episodes.rows)))
 
 
 def pass_seconds(count: PassCount, gpu: Gpu) -> float:
@@ -211,7 +211,7 @@ def _decoding(
     config: RunConfig, model: PreTrainedConfig, gpu: Gpu, episodes: StepEpisodes, weights: float, token: float
 ) -> ForecastPart:
     passes = decoding_passes(config, episodes)
-    rows = episodes.said / passes
+    rows = episodes.drawn / passes
     own = not config.engine.is_separate
     cached = rows * episodes.length * token * (_KV_COPIES if own else 1)
     device = max((weights + cached) / (MEMORY * gpu.bandwidth), rows * weights / (PRODUCTS * gpu.flops))
@@ -227,7 +227,7 @@ def _decoding(
 
 
 def _prompts(gpu: Gpu, episodes: StepEpisodes, weights: float, reading: PassCount, shape: PassShape) -> ForecastPart:
-    new = max(0.0, episodes.nodes - episodes.said)
+    new = max(0.0, episodes.nodes - episodes.drawn)
     return ForecastPart("reading prompts", new * weights / (PRODUCTS * gpu.flops), "products")
 
 
