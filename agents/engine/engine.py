@@ -108,6 +108,16 @@ class Engine(Protocol):
     precision: str = "float32"
     batch_limit: int | None = None
 
+    @property
+    def wake_bytes(self) -> float:
+        """Bytes of the learner's device that must be free for it to wake, or to start; 0 where nothing has to."""
+        return 0.0
+
+    @property
+    def asleep_bytes(self) -> float:
+        """Bytes of the learner's device that it keeps while it sleeps."""
+        return 0.0
+
     async def ready(self) -> None:
         """Find out that it can draw, before anything is played or learnt.
 

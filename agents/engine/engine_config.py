@@ -86,6 +86,8 @@ class EngineContext:
         rank_share: where several ranks learn, how much of the training the model's device holds next to the model;
             None: one process learns.
         beside: bytes that the learner keeps besides weights, gradients and the optimiser's state.
+        reference: whether the learner keeps a copy of the trained weights on the model's device.
+        bodies: how many critics or other policies of the model's size the learner trains besides.
         moments: whether the optimiser's state is on the model's device too, or in the host's memory.
         max_context: tokens of the longest prompt and reply together.
         barrier: of the engines that play the same episodes, for an engine that computes in batches.
@@ -98,6 +100,8 @@ class EngineContext:
     learns: bool = True
     rank_share: float | None = None
     beside: float = 0.0
+    reference: bool = False
+    bodies: int = 0
     moments: bool = True
     max_context: int = 2048
     barrier: BatchBarrier = field(default_factory=BatchBarrier)

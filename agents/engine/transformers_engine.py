@@ -25,6 +25,7 @@ from manyturn.agents.engine.decoding.page_pool import PAGE, PagePool
 from manyturn.agents.engine.decoding.prefix_cache import Caches
 from manyturn.agents.engine.decoding.row import Row
 from manyturn.agents.engine.engine import BaseEngine, Capabilities, EngineError, EngineRefused, Reply, Sampling
+from manyturn.agents.engine.merged_adapters import MergedAdapters, copy_weights
 from manyturn.agents.engine.weight_source import Weights
 from manyturn.agents.text.choice_decoding import Choices
 from manyturn.agents.tokens.episode_key import EpisodeKey
@@ -49,6 +50,7 @@ class TransformersEngine(BaseEngine):
         barrier: of the engines that play the same episodes; None: it is the only one.
         copied: whether nothing else uses the model, so that it can leave the device while the engine sleeps.
         cache_bytes: for keys and values; None: enough for ``max_batch`` episodes of 2048 tokens.
+        merged: adds adapters to the weights of ``model``; None: it has none, or they stay apart.
 
     Attributes:
         drawn_tokens, read_tokens: tokens drawn or forced, and prompt tokens computed, since the engine was made.
@@ -65,8 +67,9 @@ class TransformersEngine(BaseEngine):
         barrier: BatchBarrier | None = None,
         copied: bool = False,
         cache_bytes: float | None = None,
+        merged: MergedAdapters | None = None,
     ):
-        self._model, self._device, self._copied = model, model.device, copied
+        self._model, self._device, self._copied, self._merged = model, model.device, copied, merged
         if model.dtype in (torch.bfloat16, torch.float16):
             self.precision = str(model.dtype).removeprefix("torch.")
         self.version, self.vocabulary = 0, model.config.get_text_config().vocab_size
@@ -130,6 +133,12 @@ class TransformersEngine(BaseEngine):
         return self._pool.most * PAGE * self._pool.shape.position_bytes
 
     @property
+    def wake_bytes(self) -> float:
+        if self._awake or not self._copied:
+            return 0.0
+        return float(sum(weights.nbytes for weights in self._model.parameters()))
+
+    @property
     def _limit(self) -> int:
         return self.batch_limit or 1  # it is known here from the beginning
 
@@ -151,25 +160,11 @@ class TransformersEngine(BaseEngine):
         self._redrawn += sum(len(request.row.ids) for request in self._rows)
         self._start_over()
         self._caches.clear()
-        if weights.module is not self._model:
-            self._copy(weights)  # where it sleeps away from the device, from there to the CPU
+        if self._merged is not None:
+            self._merged.load(weights)
+        elif weights.module is not self._model:
+            copy_weights(self._model, weights)  # where it sleeps away from the device, from there to the CPU
         self.version, self._whole = version, True
-
-    def _copy(self, weights: Weights) -> None:
-        if hasattr(self._model, "peft_config"):
-            from peft import get_peft_model_state_dict  # which takes a second
-
-            missing = {name: value.data for name, value in get_peft_model_state_dict(self._model).items()}
-        else:
-            missing = {name: value.data for name, value in self._model.named_parameters()}
-        with torch.no_grad():
-            for name, tensor in weights.tensors():
-                mine = missing.pop(name, None)
-                if mine is None or mine.shape != tensor.shape:
-                    raise EngineError(f"the new weights are of another model: {name} of shape {tuple(tensor.shape)}")
-                mine.copy_(tensor)
-        if missing:
-            raise EngineError(f"the new weights are incomplete: there is no {next(iter(missing))}")
 
     async def sleep(self) -> None:
         self._finish_pass()

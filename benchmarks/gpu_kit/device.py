@@ -15,17 +15,11 @@ from typing import Any
 
 import torch
 
-# bfloat16 with dense matrices, in FLOP/s, by what the driver calls the device; from NVIDIA's data sheets. They are of
-# the highest clocks, which no long computation keeps, so ``matmul_rate`` is measured too.
-PEAKS = {
-    "H100 PCIe": 756e12,
-    "H100 NVL": 835e12,
-    "H100": 989.4e12,
-    "H200": 989.4e12,
-    "A100": 312e12,
-    "L40S": 362e12,
-    "RTX 4090": 165.2e12,
-}
+from manyturn.agents.engine.card.gpu_table import GPUS
+
+# FLOP/s by what the driver calls the device. They are of the highest clocks, which no long computation keeps, so
+# ``matmul_rate`` is measured too.
+PEAKS = {gpu.driver: gpu.flops for gpu in GPUS.values()}
 
 
 class Device:

@@ -16,6 +16,7 @@ from manyturn.cli.commands.containers import containers_app, images_app
 from manyturn.cli.commands.envs import check, data_app, envs, new_env, panel_app, play
 from manyturn.cli.commands.export import export
 from manyturn.cli.commands.host import host, sampler
+from manyturn.cli.commands.plan import plan
 from manyturn.cli.commands.serve import serve
 from manyturn.cli.commands.suite import suite_app
 from manyturn.cli.commands.tasks import tasks_app
@@ -46,6 +47,7 @@ for group, commands in {
         command.group = (group,)
         app.command(command)
 app.command(credit_audit, group=POLICIES)
+app.command(plan, group=POLICIES)
 for command in (envs, new_env, check, play, serve, host, sampler, export):
     app.command(command, group=ENVIRONMENTS)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
@@ -308,37 +310,6 @@ def view(path: Path, *, port: int = 0) -> None:
     from manyturn.report.report_server import serve
 
     serve(path, port)
-
-
-@app.command(group=POLICIES)
-def plan(
-    run: Path,
-    *,
-    steps: int | None = None,
-    first: int | None = None,
-    staleness: Annotated[tuple[int, ...], Parameter(negative="", show_default=False)] = (),
-    places: Annotated[tuple[int, ...], Parameter(negative="", show_default=False)] = (),
-) -> None:
-    """Say how long a whole run will take.
-
-    From what its first steps took, also in other orders. Train for a few steps, and plan by the folder.
-
-    Parameters
-    ----------
-    run
-        Folder of a run, which may still go on.
-    steps
-        Of the whole run. Default: as many as its configuration says.
-    first
-        Look at so many of its first steps alone. Default: at all that it has made.
-    staleness
-        Orders to plan for: 0 is the synchronous one. May be given several times.
-    places
-        Episodes open together. May be given several times. Default: as many as the run has.
-    """
-    from manyturn.api.resource_estimate import plan_run
-
-    plan_run(run, steps, first, staleness, places)
 
 
 @app.command(group=POLICIES)

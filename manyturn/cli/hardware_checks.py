@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from manyturn.agents.engine.device_memory import cgroup, main_memory, size
+from manyturn.agents.engine.card.device_memory import cgroup, main_memory, size
 from manyturn.cli.doctor_finding import Diagnosis
 from manyturn.cli.model_fit import MODELS, fits
 

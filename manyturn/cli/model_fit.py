@@ -1,6 +1,6 @@
 """Model sizes whose training fits in a machine's memory."""
 
-from manyturn.agents.engine.device_memory import MOMENTS_BYTES, cache_room, size, training_bytes
+from manyturn.agents.engine.card.device_memory import MOMENTS_BYTES, cache_room, size, training_bytes
 from manyturn.cli.doctor_finding import Diagnosis
 
 MODELS = (  # parameters, and numbers in the keys and values of a token

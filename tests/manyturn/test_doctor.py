@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from manyturn.agents.engine import device_memory
-from manyturn.agents.engine.device_memory import size
+from manyturn.agents.engine.card.device_memory import size
 from manyturn.cli import hardware_checks
 from manyturn.cli.doctor import dependencies, engines, examine, extras, print_findings, python, within
 from manyturn.cli.doctor_finding import Diagnosis

@@ -8,6 +8,7 @@ Not shown: autocast, kernels that exist on one device alone, other rounding, inf
 """
 
 import contextlib
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -28,6 +29,50 @@ _INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}  # indices 
 _WAITS = {"_local_scalar_dense", "nonzero", "masked_select", "bincount", "equal", "unique2", "_unique2"}
 
 
+class Ledger:
+    """Bytes on the device, as an allocator that caches and a driver see them.
+
+    Attributes:
+        total: of the device.
+        allocated: of tensors that live.
+        reserved: of tensors that live, and of those that did since the cache was emptied.
+        others: of other processes.
+        looks: reserved, allocated and the most that was reserved before, each time somebody asks what is free.
+    """
+
+    def begin(self, total: float) -> None:
+        self.total, self.others, self.allocated, self.reserved = int(total), 0, 0, 0
+        self.sizes, self.looks, self._most = dict[int, int](), list[tuple[int, int, int]](), 0
+
+    def count(self, storage: torch.UntypedStorage) -> None:
+        key = id(storage)  # one Python object stands for a storage as long as it lives
+        if key not in self.sizes:
+            self.sizes[key] = storage.nbytes()
+            self.allocated += self.sizes[key]
+            self.reserved = max(self.reserved, self.allocated)
+            self._most = max(self._most, self.reserved)
+            weakref.finalize(storage, self._forget, self.sizes, key)
+
+    def _forget(self, sizes: dict[int, int], key: int) -> None:
+        if sizes is self.sizes:
+            self.allocated -= sizes.pop(key)
+
+    def empty_cache(self) -> None:
+        self.reserved = self.allocated
+
+    def free(self) -> int:
+        return self.total - self.reserved - self.others
+
+    def look(self, device: Any = None) -> tuple[int, int]:
+        self.looks.append((self.reserved, self.allocated, self._most))
+        self._most = self.reserved
+        return self.free(), self.total
+
+
+ledger = Ledger()
+ledger.begin(0)
+
+
 class OnGpu(torch.Tensor):
     """A tensor on the device that is not there. Inside, PyTorch takes it for one of the device ``meta``."""
 
@@ -45,6 +90,7 @@ class OnGpu(torch.Tensor):
 
     def __init__(self, values: torch.Tensor):
         self.values = values.detach()
+        ledger.count(self.values.untyped_storage())
 
     device = property(lambda self: GPU)  # type: ignore[assignment]
     is_cuda = property(lambda self: True)  # type: ignore[assignment]
@@ -185,7 +231,9 @@ def pretended(memory: float = 8e9) -> Iterator[list[str]]:
     patch.setattr(torch.cuda, "is_bf16_supported", lambda *words: True)
     patch.setattr(torch.cuda, "is_available", lambda: True)
     patch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=memory, name="none"))
-    patch.setattr(torch.cuda, "empty_cache", lambda: None)
+    patch.setattr(torch.cuda, "empty_cache", ledger.empty_cache)
+    patch.setattr(torch.cuda, "mem_get_info", ledger.look)
+    patch.setattr(torch.cuda, "memory_reserved", lambda device=None: ledger.reserved)
     # AdamW asks whether the GPU's stream is being captured, of which a build for CUDA would want a driver.
     patch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     patch.setattr(torch.accelerator, "current_stream", lambda: SimpleNamespace(is_capturing=lambda: False))
@@ -193,6 +241,7 @@ def pretended(memory: float = 8e9) -> Iterator[list[str]]:
     swaps = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)
     events.clear()
+    ledger.begin(memory)
     try:
         with _Computing(), _Placing():
             yield events

@@ -251,14 +251,19 @@ class RunConfig(Options):
             refuse_unfit(self)
         return self
 
-    def fitted(self, env: EnvFacts) -> Self:
-        """The same with defaults that fit the environment too, for whatever nobody gave."""
-        return self.model_copy(update=self._fitting(env))
+    def fitted(self, env: EnvFacts, device: str | None = None) -> Self:
+        """The same with defaults that fit the environment too, for whatever nobody gave.
 
-    def _fitting(self, env: EnvFacts | None) -> dict[str, Any]:
+        Args:
+            device: cpu or cuda, which ``device`` has led to; None: not known yet.
+        """
+        return self.model_copy(update=self._fitting(env, device))
+
+    def _fitting(self, env: EnvFacts | None, device: str | None = None) -> dict[str, Any]:
         """Sections and entries with the engine's and the model's defaults in place of what nobody gave."""
         sections: dict[str, Any] = {}
-        defaults = [part.defaults(self, env).items() for part in (self.order, self.engine, self.model)]
+        run = self if device is None else self.model_copy(update={"device": device})
+        defaults = [part.defaults(run, env).items() for part in (self.order, self.engine, self.model)]
         for name, value in (entry for entries in defaults for entry in entries):
             section = sections.get(name, getattr(self, name))
             if isinstance(section, Options):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from manyturn.agents.engine.device_memory import main_memory
+from manyturn.agents.engine.card.device_memory import main_memory
 
 _STATUS = Path("/proc/self/status")
 

@@ -3,8 +3,7 @@
 import torch
 from transformers import PreTrainedConfig
 
-from manyturn.agents.engine.decoding.page_pool import PAGE, CacheShape
-from manyturn.agents.engine.device_memory import (
+from manyturn.agents.engine.card.device_memory import (
     LEARNING_BYTES,
     MOMENTS_BYTES,
     cache_room,
@@ -12,10 +11,12 @@ from manyturn.agents.engine.device_memory import (
     size,
     training_bytes,
 )
+from manyturn.agents.engine.decoding.page_pool import PAGE, CacheShape
 from manyturn.agents.engine.engine_config import EngineContext
 from manyturn.envs.contract.options.options import ConfigError
 
 _USUAL_CONTEXT = 2048  # tokens
+_DRAWN_BYTES = 2  # of a weight that is trained: the copy that an engine of this process draws with on a GPU
 _SAYS = ("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory", "alloc_failed")
 
 
@@ -38,14 +39,21 @@ def pages_for(shape: CacheShape, cache_bytes: float | None, max_batch: int) -> i
     return max(1, int(cache_bytes) // (PAGE * shape.position_bytes))
 
 
-def cache_bytes(context: EngineContext, asked_gb: float | None, max_batch: int, dtype: torch.dtype) -> float:
+def cache_bytes(
+    context: EngineContext, asked_gb: float | None, max_batch: int, dtype: torch.dtype, *, copies: bool = False
+) -> float:
     """Bytes for keys and values: what was asked for, or enough for ``max_batch`` of the longest episodes, if there is.
+
+    Args:
+        copies: the engine draws with one more copy of a model with adapters.
 
     Raises:
         ConfigError: training and they do not fit, or not even one such episode does.
     """
     device, on_gpu = context.model.device, context.model.device.type != "cpu"
     total, training = device_bytes(device), _beside(context, on_gpu=on_gpu)
+    if copies:
+        training += sum(p.nbytes for name, p in context.model.named_parameters() if ".lora_" not in name)
     if training > total and context.learns:
         fix = "set learner.lora_rank to 16, or take a smaller model"
         if context.rank_share is not None:
@@ -81,6 +89,14 @@ def cache_bytes(context: EngineContext, asked_gb: float | None, max_batch: int, 
 def device_bytes(device: torch.device) -> float:
     """All memory of a device; a container's limit counts."""
     return main_memory()[0] if device.type == "cpu" else float(torch.cuda.get_device_properties(device).total_memory)
+
+
+def kept_bytes(context: EngineContext) -> float:
+    """Bytes of a GPU that a learner keeps at most while an engine with weights of its own draws."""
+    trained = sum(p.numel() for p in context.model.parameters() if context.learns and p.requires_grad)
+    copies = 4 * trained if context.reference else 0
+    bodies = context.bodies * (LEARNING_BYTES + 4) * trained
+    return _beside(context, on_gpu=True) - _DRAWN_BYTES * trained + copies + bodies
 
 
 def _beside(context: EngineContext, *, on_gpu: bool) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from manyturn.agents.engine.device_memory import main_memory, size
+from manyturn.agents.engine.card.device_memory import main_memory, size
 
 if TYPE_CHECKING:
     import torch

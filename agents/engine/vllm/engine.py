@@ -19,17 +19,31 @@ from manyturn.agents.tokens.episode_key import EpisodeKey
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from manyturn.agents.engine.card.card_plan import CardPlan
     from manyturn.agents.engine.vllm.options import VllmConfig
 
 
 class VllmEngine(CopyingEngine):
-    """Draws replies with vLLM; see ``CopyingEngine``."""
+    """Draws replies with vLLM; see ``CopyingEngine``.
 
-    def __init__(self, model: "PreTrainedModel", end_ids: frozenset[int], config: "VllmConfig"):
-        self._cuda = model.device.type == "cuda"
-        super().__init__(model, end_ids, config, config.precision(on_gpu=self._cuda))
-        self._start = partial(Process, self._folder.path, config, self.precision, self._rank, cuda=self._cuda)
+    Asleep, vLLM forgets weights that the learner is about to replace; those below adapters wait in the host's memory.
+
+    Args:
+        plan: of the card that it shares with the learner; None on a CPU.
+    """
+
+    def __init__(
+        self,
+        model: "PreTrainedModel",
+        end_ids: frozenset[int],
+        config: "VllmConfig",
+        plan: "CardPlan | None" = None,
+    ):
+        super().__init__(model, end_ids, config, config.precision(on_gpu=plan is not None))
+        self._plan = plan
+        self._start = partial(Process, self._folder.path, config, self.precision, self._rank, plan)
         self._process: Process | None = None
+        self._is_empty = False  # vLLM has forgotten its weights
         self._starting = asyncio.Lock()
         self._ending: list[asyncio.Future[None]] = []
 
@@ -44,11 +58,21 @@ class VllmEngine(CopyingEngine):
         if (process := self._living()) is not None:
             await (process.forget() if self._awake else process.wake_weights())
 
+    @property
+    def wake_bytes(self) -> float:
+        if self._plan is None:
+            return 0.0
+        return self._plan.start_bytes if self._living() is None else 0.0 if self._awake else self._plan.wake_bytes
+
+    @property
+    def asleep_bytes(self) -> float:
+        return 0.0 if self._plan is None else self._plan.asleep
+
     async def _after_load(self, old: Path | None) -> None:
         if self._process is None:
             return
         if self._folder.adapters is None:
-            self._check(await self._process.reload(self._folder.file))
+            await self._reload(self._process)
         else:
             await self._process.take_adapters(self._folder.adapters, old)
 
@@ -58,11 +82,16 @@ class VllmEngine(CopyingEngine):
 
     async def sleep(self) -> None:
         if self._awake and (process := self._living()) is not None:
-            await process.sleep()
+            keeps = self._folder.adapters is not None
+            await process.sleep(keeps_weights=keeps)
+            self._is_empty = not keeps
         self._awake = False
 
     async def wake(self) -> None:
         if not self._awake and (process := self._living()) is not None:
+            if self._is_empty:
+                await process.wake_weights()
+                await self._reload(process)
             await process.wake()
         await self._running()
         self._awake = True
@@ -107,11 +136,15 @@ class VllmEngine(CopyingEngine):
             raise
         return process
 
+    async def _reload(self, process: Process) -> None:
+        self._check(await process.reload(self._folder.file))
+        self._is_empty = False
+
     def _drop(self) -> None:
         """Have the processes end, whatever state they are in."""
         if self._process is not None:
             self._end(self._process)
-        self._process = None
+        self._process, self._is_empty = None, False
 
     def _end(self, process: Process) -> None:
         self._ending.append(asyncio.get_running_loop().run_in_executor(None, process.end))

@@ -32,8 +32,9 @@ class VllmConfig(VllmOptions):
     starts_ranks: ClassVar[bool] = True
 
     name: Literal["vllm"] = "vllm"
-    kv_gib: float = Field(default=1.0, gt=0)
-    """GiB of memory for keys and values; requests that do not fit wait."""
+    kv_gib: float | None = Field(default=None, gt=0)
+    """GiB of memory for keys and values; requests that do not fit wait. Unset: on a GPU enough for max_batch episodes
+    of agent.max_context, or what the card can spare, whichever is less; on a CPU 1."""
     max_batch: int = Field(default=256, ge=1)
     """Replies that are computed together, at most."""
 

@@ -6,17 +6,59 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from manyturn.agents.engine.card.vllm_share import PASS_TOKENS
 from manyturn.agents.engine.engine import EngineError
 from manyturn.agents.engine.vllm.reply_request import PROCESSOR, Drawn, DrawRequest
 from manyturn.agents.engine.vllm.worker import EXTENSION
 
 if TYPE_CHECKING:
+    from manyturn.agents.engine.card.card_plan import CardPlan
     from manyturn.agents.engine.vllm.options import VllmConfig
 
 T = TypeVar("T")
 
 _LOOK = 0.5  # seconds between two looks at whether vLLM is still there
 _RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM has room for
+_CPU_GIB = 1.0  # for keys and values
+
+
+def engine_args(folder: Path, config: "VllmConfig", dtype: str, rank: int, plan: "CardPlan | None") -> dict[str, Any]:
+    """Arguments of vLLM's ``AsyncEngineArgs``.
+
+    vLLM's worker starts only where ``gpu_memory_utilization`` of the card is free, whatever the bytes of keys and
+    values (``request_memory``, vllm/v1/worker/utils.py of 0.32). So both follow from the plan of the card.
+
+    Args:
+        folder: the model.
+        rank: of adapters; 0 without.
+        plan: of the GPU; None on a CPU.
+    """
+    cuda = plan is not None
+    cache = plan.cache if plan is not None else (config.kv_gib or _CPU_GIB) * 2**30
+    adapters = {"enable_lora": True, "max_loras": 1, "max_lora_rank": room_for(rank)} if rank else {}
+    on_card = {"gpu_memory_utilization": plan.utilization, "max_num_batched_tokens": PASS_TOKENS} if plan else {}
+    return {
+        "model": str(folder),
+        "skip_tokenizer_init": True,
+        "dtype": dtype,
+        "max_model_len": -1,  # as long as there is room for keys and values
+        "logprobs_mode": "processed_logprobs",
+        "enable_prefix_caching": True,
+        "kv_cache_memory_bytes": int(cache),
+        "max_num_seqs": config.max_batch,
+        "worker_extension_cls": EXTENSION,
+        "logits_processors": [PROCESSOR],
+        "generation_config": "vllm",
+        "enforce_eager": not cuda,
+        # The build for CPUs dies of a prompt that is read in pieces while others are drawn with seeds of their own.
+        "enable_chunked_prefill": cuda,
+        "enable_sleep_mode": cuda,
+        "disable_log_stats": True,
+        "use_tqdm_on_load": False,
+        "seed": 0,  # of requests that have none
+        **adapters,
+        **on_card,
+    }
 
 
 class Process:
@@ -25,44 +67,15 @@ class Process:
     Args:
         folder: the model.
         rank: of adapters; 0 without.
-        cuda: whether the model is on a GPU.
+        plan: of the GPU that the model is on; None on a CPU.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        config: "VllmConfig",
-        dtype: str,
-        rank: int,
-        *,
-        cuda: bool,
-    ):
+    def __init__(self, folder: Path, config: "VllmConfig", dtype: str, rank: int, plan: "CardPlan | None"):
         settle()
         from vllm.engine.arg_utils import AsyncEngineArgs  # pyright: ignore[reportMissingImports]
         from vllm.v1.engine.async_llm import AsyncLLM  # pyright: ignore[reportMissingImports]
 
-        adapters = {"enable_lora": True, "max_loras": 1, "max_lora_rank": room_for(rank)} if rank else {}
-        args = AsyncEngineArgs(
-            model=str(folder),
-            skip_tokenizer_init=True,
-            dtype=dtype,
-            max_model_len=-1,  # as long as there is room for keys and values
-            logprobs_mode="processed_logprobs",
-            enable_prefix_caching=True,
-            kv_cache_memory_bytes=int(config.kv_gib * 2**30),
-            max_num_seqs=config.max_batch,
-            worker_extension_cls=EXTENSION,
-            logits_processors=[PROCESSOR],
-            generation_config="vllm",
-            enforce_eager=not cuda,
-            # The build for CPUs dies of a prompt that is read in pieces while others are drawn with seeds of their own.
-            enable_chunked_prefill=cuda,
-            enable_sleep_mode=cuda,
-            disable_log_stats=True,
-            use_tqdm_on_load=False,
-            seed=0,  # of requests that have none
-            **adapters,
-        )
+        args = AsyncEngineArgs(**engine_args(folder, config, dtype, rank, plan))
         self._llm = AsyncLLM.from_engine_args(args)
         self._requests = 0
 
@@ -107,8 +120,9 @@ class Process:
         await self._call(self._llm.pause_generation(mode="abort", clear_cache=True))
         await self._call(self._llm.resume_generation())
 
-    async def sleep(self) -> None:
-        await self._call(self._llm.sleep(level=1))
+    async def sleep(self, *, keeps_weights: bool) -> None:
+        """Give the device's memory back. Weights are kept in the host's memory, or must be loaded again."""
+        await self._call(self._llm.sleep(level=1 if keeps_weights else 2))
 
     async def wake_weights(self) -> None:
         """Be ready for new weights, without room for keys and values."""

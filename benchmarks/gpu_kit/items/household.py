@@ -137,7 +137,7 @@ async def _learn(part: Slice) -> Figures:
             episodes = await _episodes(run, folder)  # from its journal
         trainee = run.only
         trainee.learner.begin_reinforcement()
-        await trainee.engine.sleep()
+        await trainee.handover.to_learner()
         part.device.forget_peak()
         with part.device.timed() as took:
             [update] = policy_updates(run, episodes, [True] * len(episodes), {})

@@ -17,8 +17,8 @@ from benchmarks.gpu_kit.device import Device
 from benchmarks.gpu_kit.items.learner import RANK, Setting, learner_of
 from benchmarks.gpu_kit.measurement_log import Figures
 from benchmarks.kit.conversations import conversations
+from manyturn.agents.engine.card.device_memory import training_bytes
 from manyturn.agents.engine.decoding.memory import cache_bytes
-from manyturn.agents.engine.device_memory import training_bytes
 from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig

@@ -55,6 +55,37 @@ def test_weights_that_a_learner_changes_are_drawn_with_once_they_are_loaded_and_
     assert newer.ids == learners.ids and newer.logprobs == pytest.approx(learners.logprobs, abs=1e-4)
 
 
+def test_merged_adapters_draw_what_the_learner_thinks_before_and_after_a_load_and_a_sleep(tiny):
+    language = _with_adapters(tiny())
+    context = EngineContext(language.model, language.template.end_ids, lora=True)
+    engine: Any = build_engine(TransformersConfig(merge_adapters=True), context)
+    assert not any(".lora_" in name for name, _ in engine._model.named_parameters())
+    prompt = language.template.opening("", "The red room.")
+
+    async def draw(drawer) -> Reply:
+        drawer.open(key(0))
+        reply = await drawer.generate(key(0), 0, prompt, Sampling(max_tokens=4))
+        drawer.close(key(0))
+        return reply
+
+    async def play() -> list[Reply]:
+        pairs = [await draw(engine), await draw(make_engine(language))]
+        with torch.no_grad():
+            for tensor in language.model.parameters():
+                if tensor.requires_grad:
+                    tensor.mul_(1.5)
+        await engine.sleep()
+        assert engine.wake_bytes > 0
+        await engine.load(ModuleWeights(language.model), 1)
+        await engine.wake()
+        return [*pairs, await draw(engine), await draw(make_engine(language))]
+
+    merged, apart, newer, newer_apart = within(20, play())
+    for one, other in ((merged, apart), (newer, newer_apart)):
+        assert one.ids == other.ids and one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
+    assert newer.logprobs != pytest.approx(merged.logprobs, abs=1e-2)
+
+
 def test_a_reply_that_new_weights_interrupt_is_drawn_whole_by_them_with_its_own_noise(tiny):
     language = tiny()
     engine = make_engine(language)

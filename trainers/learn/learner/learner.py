@@ -113,6 +113,10 @@ class Learner:
         """Have the model hold what was learnt, which several ranks hold in shards after an imitation."""
         self._learning.put_together()
 
+    def release_cached(self) -> None:
+        """Give back the memory of GPUs that is cached for the next pass, in every rank."""
+        self._learning.release_cached()
+
     def _forget_states(self) -> None:
         """Drop the states: the next passes read other tokens."""
         if self.frozen is not None:

@@ -22,8 +22,8 @@ from torch.utils._pytree import tree_leaves
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
+from manyturn.agents.engine.card.device_memory import main_memory, size
 from manyturn.agents.engine.decoding.memory import device_bytes
-from manyturn.agents.engine.device_memory import main_memory, size
 from manyturn.agents.model.model_internals import output_head
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.heads.scalar_model import OwnBody
@@ -166,7 +166,7 @@ def passing_bytes(reader: Reader, rows: int, length: int) -> float:
     """
     model, device = reader.model, reader.model.device
     fake = FakeTensorMode(allow_non_fake_inputs=True)
-    alive = _Alive()
+    alive = LiveBytes()
     work = _Work(model, lambda: _pass(reader, rows, length, device))
     with torch.enable_grad():
         own = [*work.named_parameters(), *work.named_buffers()]
@@ -225,7 +225,7 @@ def _sequences(rows: int, length: int) -> Sequence[np.ndarray]:
     return [np.full(length, row) for row in range(rows)]
 
 
-class _Alive(TorchDispatchMode):
+class LiveBytes(TorchDispatchMode):
     """Counts the bytes of what is made and not yet forgotten.
 
     Attributes:

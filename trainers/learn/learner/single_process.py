@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from manyturn.agents.engine.card.device_handover import release_cached
 from manyturn.agents.model.shard_files import WrittenShards
 from manyturn.trainers.learn.heads.heads import LearnerHead
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
@@ -40,6 +41,10 @@ class PolicyLearning(Protocol):
 
     def put_together(self) -> None:
         """Give the policy the weights that were learnt."""
+        ...
+
+    def release_cached(self) -> None:
+        """Give back the memory of GPUs that PyTorch has cached, in every rank."""
         ...
 
     def begin_reinforcement(self) -> None:
@@ -90,6 +95,7 @@ class SingleProcess:
         objective: ObjectiveConfig,
         heads: Sequence[LearnerHead],
     ):
+        self._device = policy.device
         optimizer = PolicyOptimizer(policy, config)
         self.reference = Reference(optimizer.trained) if objective.keeps_reference else None
         self.updates = Updates(config, objective, reader, optimizer, heads, Passes())
@@ -100,6 +106,10 @@ class SingleProcess:
 
     def put_together(self) -> None:
         """The policy holds what was learnt: here it always does."""
+
+    def release_cached(self) -> None:
+        """Give back the GPU's memory that PyTorch has cached."""
+        release_cached(self._device)
 
     def begin_reinforcement(self) -> None:
         """Forget the momentum; the reference becomes the policy as it is now."""

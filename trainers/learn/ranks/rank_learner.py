@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from manyturn.agents.engine.card.device_handover import release_cached
 from manyturn.agents.model.shard_files import own_slices, write_shard
 from manyturn.trainers.learn.heads.heads import SharedHead
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
@@ -62,6 +63,7 @@ class RankLearner:
     ):
         if config.gradient_checkpointing:
             recompute_activations(reader.model)
+        self._device = device
         self._ranks, self._sharded = ranks, Sharded(reader.model, ranks, device)
         self.optimizer = PolicyOptimizer(self._sharded, config)
         self.reference = Reference(self.optimizer.trained) if objective.keeps_reference else None
@@ -86,6 +88,8 @@ class RankLearner:
                 result = self.updates.imitate(message.samples(), rows, plain["total_weight"], plain["lr"])
             case "give":
                 result = self._sharded.give(full_model)
+            case "release":
+                result = release_cached(self._device)
             case "read":
                 result = self._read(message)
             case "state":

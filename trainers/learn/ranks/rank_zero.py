@@ -44,6 +44,10 @@ class Leading:
             self._all(RankMessage("give"))
             self._is_stale = False
 
+    def release_cached(self) -> None:
+        """Have every rank give back the memory that PyTorch has cached on its GPU."""
+        self._all(RankMessage("release"))
+
     def begin_reinforcement(self) -> None:
         """Each rank forgets the momentum, and takes the policy and its heads as they are now; so does its reference."""
         self._load(head_tensors(self.updates.heads), keep=True)

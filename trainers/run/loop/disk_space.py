@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from manyturn.agents.engine.device_memory import size
+from manyturn.agents.engine.card.device_memory import size
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.heads.scalar_model import OwnBody
 from manyturn.trainers.learn.learner.learner import Learner

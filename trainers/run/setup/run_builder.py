@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
+from manyturn.agents.engine.card.device_handover import DeviceHandover
 from manyturn.agents.engine.engine_config import EngineContext
 from manyturn.agents.play.agent import Agent, Demonstrator
 from manyturn.agents.play.concurrent_episodes import Patience
@@ -157,8 +158,10 @@ class Run:
         finally:
             self._drawing -= 1
         if not self._drawing:
-            for engine in (*(trainee.engine for trainee in self.trainees), *self.frozen.engines):
+            for engine in self.frozen.engines:
                 await engine.sleep()
+            for trainee in self.trainees:
+                await trainee.handover.to_learner()
 
     def note_step(self, done: int) -> None:
         """So many steps are done, or the warm-up, for 0."""
@@ -255,7 +258,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         if config.placement.ranks > 1:
             meeting = _meeting(config, device, ranks)
         seats = await opened.enter_async_context(seats_of(config, meeting))
-        config = config.fitted(seats.facts)
+        config = config.fitted(seats.facts, device.type)
         refuse_unfit(config, seats.facts)
         check_mixture(config, seats)
         check_tasks(config, seats)
@@ -351,12 +354,15 @@ class _TraineeParts:
     def build(self, name: str, roles: tuple[str, ...], share: Share | None) -> Trainee:
         config, ranks = self.config, self.ranks
         language, lora = policy_model(config, self.device, self.texts), bool(config.learner.lora_rank)
+        heads = [head for head in (config.value, config.progress, config.implicit) if head is not None]
         context = EngineContext(
             language.model,
             language.template.end_ids,
             lora,
             rank_share=None if ranks is None else ranks.share_of(self.device),
             beside=config.learner.states_bytes if ranks is None else 0.0,
+            reference=config.objective.kl is not None,
+            bodies=sum(getattr(head, "body", "own") == "own" for head in heads),
             moments=not config.learner.offload_optimizer,
             max_context=config.agent.max_context,
             barrier=self.barrier,
@@ -365,11 +371,11 @@ class _TraineeParts:
         engine = engine_of(config, context, self.seats)
         shown = config.env_title if name == ONE_POLICY else name
         agent = Agent(config.agent, language.template, engine, config.sampling, name=shown)
-        heads = [head for head in (config.value, config.progress, config.implicit) if head is not None]
         objective, temperature = config.objective.over(config.steps), config.sampling.temperature
         learner = Learner(language, config.learner, objective, temperature, heads, share)
         notice = None
         if share is None:
-            notice = check_fits(learner, config.agent.max_context, config.learner.states_bytes)
+            notice = check_fits(learner, config.agent.max_context, config.learner.states_bytes + engine.asleep_bytes)
         past = [role for role, entry in config.roles.items() if entry.kind is RoleKind.PAST]
-        return Trainee(name, roles, (*roles, *past), language, engine, agent, learner, notice)
+        handover = DeviceHandover(self.device, engine, learner.release_cached)
+        return Trainee(name, roles, (*roles, *past), language, engine, agent, learner, handover, notice)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from manyturn.agents.engine.card.device_handover import DeviceHandover
 from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel
@@ -29,6 +30,7 @@ class Trainee:
         language: model and tokenizer; the learner changes its weights in place.
         engine: draws replies with the learner's weights as of the last ``publish``.
         agent: the policy as it plays.
+        handover: of the device that engine and learner share.
         notice: what the run has to say of its memory.
         gap_cause: why engine and learner judge tokens differently, once that was found out; see ``engine_alarm``.
     """
@@ -40,14 +42,14 @@ class Trainee:
     engine: Engine
     agent: Agent
     learner: Learner
+    handover: DeviceHandover
     notice: str | None = None
     gap_cause: str | None = None
 
     async def publish(self) -> None:
         """Wake the engine, to draw with the learner's present weights."""
-        if self.engine.version != self.learner.updates:
-            await self.hand_over()
-        await self.engine.wake()
+        is_new = self.engine.version != self.learner.updates
+        await self.handover.to_engine(self.hand_over if is_new else None)
 
     async def hand_over(self) -> None:
         """Have the engine load the learner's present weights."""

@@ -154,12 +154,12 @@ async def _cause(run: Run, trainee: Trainee, samples: Sequence[Sample], *, coars
     enough = _LEFT * _gap(reader, worst)
     cause = _cause_in_learner(trainee, worst, enough)
     if cause is None:
-        await trainee.engine.wake()
+        await trainee.handover.to_engine()
         try:
             cause = await _cause_in_engine(run, trainee, worst[0], enough)
         except EngineError as error:
             cause = f"weights: asked once more it says: {error}"
-        await trainee.engine.sleep()
+        await trainee.handover.to_learner()
     if cause is None and coarse and _is_rounding(reader, worst, trainee.engine.precision):
         cause = _PRECISION.format(trainee.engine.precision)
     return cause or _WEIGHTS

@@ -12,7 +12,10 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from manyturn.agents.engine.card.card_plan import plan_card
+from manyturn.agents.engine.card.vllm_share import PASS_TOKENS, card_model
 from manyturn.agents.engine.vllm.authentication import check_reach, token
 from manyturn.agents.engine.vllm.process import room_for, settle
 from manyturn.agents.engine.vllm.reply_request import PROCESSOR
@@ -20,12 +23,21 @@ from manyturn.agents.engine.vllm.versions import installed
 from manyturn.agents.engine.vllm.worker import EXTENSION
 from manyturn.envs.contract.options.options import ConfigError
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 _GUARD = "manyturn.agents.engine.vllm.authentication.TokenGuard"
 _ORDERS = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
 
 
-def words_for_vllm(folder: Path, options: argparse.Namespace, precision: str, *, cuda: bool) -> list[str]:
-    """Command line of vLLM's own server."""
+def words_for_vllm(
+    folder: Path, options: argparse.Namespace, precision: str, utilization: float | None = None
+) -> list[str]:
+    """Command line of vLLM's own server.
+
+    Args:
+        utilization: of the GPU, as a share of its memory; None on a CPU.
+    """
     adapters = ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(room_for(options.lora_rank or 1))]
     return [
         *("--model", str(folder), "--host", options.host, "--port", str(options.port), "--middleware", _GUARD),
@@ -36,8 +48,24 @@ def words_for_vllm(folder: Path, options: argparse.Namespace, precision: str, *,
         *("--enable-prefix-caching", "--seed", "0"),
         *("--tokens-only", "--enable-prompt-tokens-details", "--disable-log-stats", "--disable-uvicorn-access-log"),
         *(adapters if options.lora_rank else []),
-        *(["--enable-sleep-mode"] if cuda else ["--enforce-eager"]),
+        *(
+            ["--enforce-eager"]
+            if utilization is None
+            else ["--enable-sleep-mode", "--gpu-memory-utilization", f"{utilization:.4f}"]
+        ),
+        *([] if utilization is None else ["--max-num-batched-tokens", str(PASS_TOKENS)]),
     ]
+
+
+def utilization_of(model: "PreTrainedModel", options: argparse.Namespace, precision: str) -> float:
+    """The share of the GPU that a server takes. Raises ConfigError where a card has less."""
+    import torch
+
+    from manyturn.agents.engine.decoding.memory import device_bytes
+
+    dtype, device = getattr(torch, precision), torch.device("cuda")
+    share = card_model(model, dtype, options.max_batch)
+    return plan_card(device_bytes(device), 0.0, share, 1, options.max_batch, options.kv_gib * 2**30).utilization
 
 
 def serve(words: Sequence[str]) -> None:
@@ -62,11 +90,13 @@ def serve(words: Sequence[str]) -> None:
 
     cuda = torch.cuda.is_available()
     precision = VllmConfig(dtype=options.dtype).precision(on_gpu=cuda)
+    model = load_pretrained(options.model, torch.device("cpu")).model
+    utilization = utilization_of(model, options, precision) if cuda else None
     # As the engine writes it, tensor by tensor, so that what arrives later has a place.
-    folder = ModelFolder(load_pretrained(options.model, torch.device("cpu")).model, getattr(torch, precision))
+    folder = ModelFolder(model, getattr(torch, precision))
     settle()
     os.environ.update(_ORDERS)
-    sys.argv[1:] = words_for_vllm(folder.path, options, precision, cuda=cuda)
+    sys.argv[1:] = words_for_vllm(folder.path, options, precision, utilization)
     from vllm.entrypoints.launchers.api_server.entry import main  # pyright: ignore[reportMissingImports]
 
     try:

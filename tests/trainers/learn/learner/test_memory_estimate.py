@@ -17,7 +17,7 @@ from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
-from manyturn.trainers.learn.learner.memory_estimate import _Alive, check_fits, update_memory
+from manyturn.trainers.learn.learner.memory_estimate import LiveBytes, check_fits, update_memory
 from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
 from manyturn.trainers.learn.passes.samples import Sample
 from manyturn.trainers.run.loop.loop import train
@@ -68,7 +68,7 @@ def test_the_peak_of_a_real_update_is_the_predicted_one(critic: bool, options: d
     one.learn(one.read(samples), credit_T, 1.0, (0,), targets=HeadTargets(credit_T))
     step = one.read(samples)
     assert step.logprob and all(step.head_values(head.name) for head in one.heads)
-    with _Alive() as alive:  # counts what this update makes: gradients and what is passing
+    with LiveBytes() as alive:  # counts what this update makes: gradients and what is passing
         one.learn(step, credit_T, 1.0, (1,), targets=HeadTargets(credit_T))
     gradients = sum(p.nbytes for p in one.model.parameters() if p.requires_grad) * (2 if critic else 1)
     assert alive.peak - gradients == pytest.approx(predicted.passing, rel=0.1)

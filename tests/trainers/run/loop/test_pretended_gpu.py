@@ -2,45 +2,19 @@
 
 import asyncio
 import math
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from pretended_gpu import pretended
+from pretended_steps import SMALL, steps
 
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe
-from manyturn.trainers.recipe.config import RunConfig, parse_config
-from manyturn.trainers.record.run_folder import RunFolder
-from manyturn.trainers.record.run_state import State
-from manyturn.trainers.run.setup.run_builder import open_run
-from manyturn.trainers.run.step.step import train_step
+from manyturn.trainers.recipe.config import parse_config
 
 pytestmark = pytest.mark.versions
 
-SMALL: dict[str, Any] = {
-    "env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 3}},
-    "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 2},
-    "sampling": {"max_tokens": 4},
-    "rollout": {"tasks": 2, "group": 2, "cut_share": 1.0},
-    "learner": {"engine_alarm": "note"},
-    "device": "cuda",
-    "steps": 3,
-}
 slow = pytest.mark.slow
-
-
-async def steps(config: RunConfig, folder: Path, count: int) -> list[dict[str, Any]]:
-    """The metrics of the first steps, without warm-up, exploration and checkpoints."""
-    async with open_run(config) as run:
-        with RunFolder(folder, resume=False) as written:
-            written.write_config(run.config)
-            state = State()
-            for trainee in run.trainees:
-                assert trainee.learner.model.device.type == "cuda"
-                trainee.learner.begin_reinforcement()
-            return [await train_step(run, state, written) for _ in range(count)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,70 @@
+"""``manyturn plan``: time and memory of a run, or of a step on a graphics card."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Group, Parameter
+
+CARD = Parameter(group=Group.create_ordered("A graphics card"))
+
+
+def plan(
+    run: Path,
+    *words: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)],
+    steps: int | None = None,
+    first: int | None = None,
+    staleness: Annotated[tuple[int, ...], Parameter(negative="", show_default=False)] = (),
+    places: Annotated[tuple[int, ...], Parameter(negative="", show_default=False)] = (),
+    gpu: Annotated[str | None, CARD] = None,
+    turns: Annotated[int | None, CARD] = None,
+    prompt_tokens: Annotated[int | None, CARD] = None,
+    reply_tokens: Annotated[int | None, CARD] = None,
+    distinct: Annotated[float | None, CARD] = None,
+) -> None:
+    """Say how long a whole run will take, or what a step would take on a graphics card.
+
+    From what its first steps took, also in other orders. Train for a few steps, and plan by the folder. With --gpu, a
+    step of a recipe is predicted from counted operations, with further options as for train: manyturn plan
+    household-gigpo-qwen2.5-1.5b --gpu h100 --learner.lora-rank 16. Not verified on a card.
+
+    Parameters
+    ----------
+    run
+        Folder of a run, which may still go on; with --gpu a recipe.
+    words
+        With --gpu, options of the run.
+    steps
+        Of the whole run. Default: as many as its configuration says.
+    first
+        Look at so many of its first steps alone. Default: at all that it has made.
+    staleness
+        Orders to plan for: 0 is the synchronous one. May be given several times.
+    places
+        Episodes open together. May be given several times. Default: as many as the run has.
+    gpu
+        Card, such as h100, h200, a100, l40s or rtx-4090.
+    turns
+        Turns of an episode. Default: as many as the recipe allows.
+    prompt_tokens
+        Tokens of a prompt, in the mean. Default: as many as agent.max-context allows.
+    reply_tokens
+        Tokens of a reply, in the mean. Default: sampling.max-tokens.
+    distinct
+        Share of the tokens of all rows that is left where common beginnings count once. Default: 1.
+    """
+    if gpu is not None:
+        from manyturn.api.card_forecast import StepLengths, plan_step
+
+        if steps or first or staleness or places:
+            raise ValueError("--gpu plans one step: leave --steps, --first, --staleness and --places out")
+        plan_step(
+            str(run), words, gpu, StepLengths(turns, prompt_tokens, reply_tokens, 1.0 if distinct is None else distinct)
+        )
+        return
+    if words or any(value is not None for value in (turns, prompt_tokens, reply_tokens, distinct)):
+        raise ValueError(
+            "options of a run and lengths of its episodes belong to --gpu: give that too, or leave them out"
+        )
+    from manyturn.api.resource_estimate import plan_run
+
+    plan_run(run, steps, first, staleness, places)
