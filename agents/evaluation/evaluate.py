@@ -145,7 +145,7 @@ async def evaluate(
         TooManyErrors: see ``gather``; what was finished is in the journal.
     """
     planned = _planned(seats, policy, plan)
-    about = _about(seats, policy, plan)
+    about = evaluation_settings(seats, policy, plan)
     with _journal(out, about) as journal, KeptEpisodes(journal) as finished:
         missing = [(task, key) for task, key in planned if finished.is_missing(task, key)]
         on_progress(finished.progress(len(planned)))
@@ -198,10 +198,10 @@ def _evaluation(
     )
 
 
-def _about(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]:
+def evaluation_settings(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]:
     """Settings: the head of the summary, which an interrupted evaluation must share to continue."""
     agent, sampling = (getattr(policy, name, None) for name in ("config", "sampling"))
-    panel = plan.panel
+    panel, experience = plan.panel, getattr(policy, "experience", None)
     return {
         "env": panel.env,
         "args": dict(panel.args),
@@ -218,6 +218,7 @@ def _about(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]
         "endpoint": getattr(policy, "where", None),
         "priced": getattr(policy, "priced", False),
         "max_turns": plan.max_turns,
+        **({} if experience is None else {"experience": experience.facts}),
     }
 
 

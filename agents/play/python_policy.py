@@ -33,7 +33,8 @@ class PythonPolicy:
 
     ``info`` holds ``instructions``, ``task`` (its id), ``turn`` (from 0), ``repeat`` (which attempt at the task, from
     0), ``role``, ``admissible`` (a list of commands, or None) and ``seed``, a number for randomness that is the same
-    when the evaluation is repeated. An attribute ``concurrency`` of the function or class says how many episodes may be
+    when the evaluation is repeated. A method, or an attribute of a function, ``write`` takes a prompt and such an
+    ``info``, and returns a text; ``manyturn improve`` calls it. An attribute ``concurrency`` of the function or class says how many episodes may be
     open together; by default 16 if it is ``async``, else one for each process that hosts environments.
 
     Args:
@@ -81,6 +82,17 @@ class PythonPolicy:
             raise self.error(f"making it for task {key.task!r}", error) from error
         act = getattr(instance, "act", None)
         return PythonPlayer(self, act if callable(act) else instance, key, instructions)
+
+    def writer(self, longest: int) -> "PythonPolicy":
+        """Its ``write`` as a policy. Raises PolicyError where it has none."""
+        if not callable(write := getattr(self.policy, "write", None)):
+            raise PolicyError(
+                f"{self.word} writes no texts, which this method asks for: add --writer, such as openai:MODEL, or give "
+                "it a method write(prompt, info) -> str"
+            )
+        if isinstance(self.policy, type):
+            write = self.policy().write
+        return PythonPolicy(write, f"{self.word}.write", self.name.rpartition(", code ")[2])
 
     def error(self, doing: str, error: Exception) -> PolicyError:
         """An error of the policy's code, with the line of its own that raised."""

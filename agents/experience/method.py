@@ -1,0 +1,80 @@
+"""Methods of improvement: how attempts become entries of an experience. Each is a file in ``methods/``."""
+
+import abc
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from manyturn.agents.experience.attempts import Attempts
+from manyturn.agents.experience.store import SHOWN, Entry, Experience
+from manyturn.envs.contract.options.registry import Named, Registry
+
+Write = Callable[[str, str], Awaitable[str]]
+"""Ask the writer: a name that is unique in the round, and the prompt. The text is empty where the prompt is too long."""
+
+
+class MethodConfig(Named):
+    """Options that all methods have."""
+
+    attempts: int = Field(default=1, ge=1)
+    """Attempts at each task in a round."""
+    shown: int = Field(default=SHOWN, ge=1)
+    """Entries about single tasks that the policy is shown at most."""
+    transcript: int = Field(default=8000, ge=200)
+    """Longest transcript of an attempt that the writer reads, in characters; the middle of a longer one is left out."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of attempts.
+
+    Attributes:
+        number: from 1.
+        tasks: attempts task by task.
+        experience: the experience that they were made with.
+    """
+
+    number: int
+    tasks: Sequence[Attempts]
+    experience: Experience
+
+    def entry(self, number: int, text: str, *of: Attempts) -> Entry:
+        """A lesson of this round from attempts at some tasks; it is always shown."""
+        return Entry(
+            f"r{self.number}-{number}",
+            text,
+            contents=tuple(sorted({one.content for one in of})),
+            round=self.number,
+        )
+
+    def case(self, number: int, text: str, of: Attempts, *, success: bool) -> Entry:
+        """An entry of this round about one task; it is shown at tasks that resemble it."""
+        return Entry(f"r{self.number}-{number}", text, of.about, of.task, (of.content,), self.number, success)
+
+
+class Method(abc.ABC):
+    """Base of the methods. It keeps nothing from round to round: what it learns is in the experience.
+
+    Attributes:
+        writes: whether it asks the writer for texts.
+    """
+
+    writes: bool = True
+
+    def due(self, tasks: Sequence[str], solved: Collection[str]) -> Sequence[str]:
+        """Ids of the tasks that are attempted in a round, in order; by default all.
+
+        Args:
+            tasks: ids of the round's tasks.
+            solved: ids of those at which an attempt has succeeded in an earlier round.
+        """
+        return tasks
+
+    @abc.abstractmethod
+    async def learn(self, played: Round, write: Write) -> Sequence[Entry]:
+        """The entries that the experience has after a round; those that stay are given back as they are."""
+
+
+METHODS: Registry[Any] = Registry("method of improvement", "manyturn.agents.experience.methods")
