@@ -74,18 +74,19 @@ class Evaluation:
         return as_html(self.show)
 
 
-def held_out_guard(panel: Panel, seen: Collection[str]) -> None:
+def held_out_guard(panel: Panel, seen: Collection[str], source: str = "the policy was trained") -> None:
     """Refuse a panel that the policy was trained on.
 
     Args:
         seen: contents (``Task.content``) of the tasks that the policy has learnt from.
+        source: what was learnt from them, for the message.
 
     Raises:
         NotHeldOut: a problem of the panel is among them, be it under another id.
     """
     if tasks := overlap(panel, seen):
         raise NotHeldOut(
-            f"the policy was trained on {len(tasks)} of the {len(panel)} tasks of {panel.id}, first on {tasks[0]!r}: "
+            f"{source} on {len(tasks)} of the {len(panel)} tasks of {panel.id}, first on {tasks[0]!r}: "
             "success there would not show how it does on new tasks. Evaluate on another split, or on a panel of tasks "
             "that it has not seen"
         )

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from manyturn.agents.evaluation.replay_policy import Replay
 from manyturn.agents.experience.selection import Selector, prompt_of
 from manyturn.agents.experience.store import Experience
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.episode import Act, Onlooker, Player, Policy
+from manyturn.agents.play.role_policy import Cast
+from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.hosting.handle.env_handle import Answer
@@ -23,16 +26,12 @@ class Experienced:
         experience: the same, for summaries.
 
     Raises:
-        ValueError: the policy is not given instructions, so that experience could not reach it.
+        ValueError: the policy reads no instructions, so that experience could not reach it.
     """
 
     def __init__(self, policy: Policy, experience: Experience):
-        config = getattr(policy, "config", None)
-        if isinstance(config, AgentConfig) and not config.instructions:
-            raise ValueError(
-                "experience has no effect on this policy: it is a part of the instructions, which the policy is not "
-                "given. Set agent.instructions to true; a run is evaluated as it was trained, so train it with them"
-            )
+        if fault := deafness(policy):
+            raise ValueError(fault)
         self.policy, self.experience = policy, experience
         self.name = f"{policy.name}, {experience.label}"
         self._selector = Selector(experience)
@@ -52,6 +51,20 @@ class Experienced:
         """Begin an episode with the entries for a task and its first observation."""
         words = prompt_of(self._selector.chosen(key.task, observation))
         return self.policy.player(key, "\n\n".join(part for part in (instructions, words) if part))
+
+
+def deafness(policy: Policy) -> str | None:
+    """Why experience has no effect on a policy, with the fix; None if it has one."""
+    if isinstance(policy, Scripted | Replay):
+        return f"experience has no effect on {policy.name}, which reads no instructions: leave it out"
+    members = policy.roles.values() if isinstance(policy, Cast) else [policy]
+    configs = [getattr(member, "config", None) for member in members]
+    if all(isinstance(config, AgentConfig) and not config.instructions for config in configs):
+        return (
+            "experience has no effect on this policy: it is a part of the instructions, which the policy is not "
+            "given. Set agent.instructions to true; a run is evaluated as it was trained, so train it with them"
+        )
+    return None
 
 
 class _ReadsFirst:

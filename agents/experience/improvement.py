@@ -4,16 +4,17 @@ import copy
 import functools
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from manyturn.agents.evaluation.evaluate import (
     Evaluation,
     EvaluationPlan,
-    NotHeldOut,
     evaluate,
     evaluation_settings,
+    held_out_guard,
 )
 from manyturn.agents.evaluation.finished_episodes import Progress
 from manyturn.agents.experience.attempts import attempts_of
@@ -30,7 +31,7 @@ from manyturn.agents.tokens.usage import NOTHING, Spent
 from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.random_keys import generator, seed_of
-from manyturn.envs.contract.tasks.panel import Panel, overlap
+from manyturn.envs.contract.tasks.panel import Panel, portable_name
 from manyturn.envs.hosting.local.seats import Seats
 
 SCHEMA_VERSION = 1
@@ -62,18 +63,19 @@ class ImprovementPlan:
     secrets: Collection[str] = ()
 
     def __post_init__(self) -> None:
-        sources = {
+        for source, contents in {
             "the policy was trained": self.seen,
             "the improvement would make attempts": self.pool.contents,
             "the experience rests": self.start.contents,
-        }
-        for source, contents in sources.items():
-            if tasks := overlap(self.validation, contents):
-                raise NotHeldOut(
-                    f"{source} on {len(tasks)} of the {len(self.validation)} tasks of {self.validation.id}, first on "
-                    f"{tasks[0]!r}: success there would not show how it does on new tasks. Choose another split for "
-                    "pool or validation, or other tasks"
-                )
+        }.items():
+            held_out_guard(self.validation, contents, source)
+
+
+Phase = Callable[[Progress], object]
+
+
+def _unseen(title: str, out: Path) -> AbstractAsyncContextManager[Phase]:
+    return nullcontext(lambda progress: None)
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,11 @@ class Watcher:
     """Callbacks that show an improvement.
 
     Attributes:
-        phase: receives the name of an evaluation that begins, and gives what receives its progress.
+        phase: title and folder of an evaluation that begins -> a context of what receives its progress.
         ended: receives each round when it has ended, those of earlier calls included.
     """
 
-    phase: Callable[[str], Callable[[Progress], object]] = lambda name: lambda progress: None
+    phase: Callable[[str, Path], AbstractAsyncContextManager[Phase]] = _unseen
     ended: Callable[[RoundResult], object] = lambda result: None
 
 
@@ -130,11 +132,25 @@ async def improve(
         purse = Purse(plan.config.budget)
         rounds = _Rounds(seats, policy, plan, Writer(writer, journal, plan.config.seed, purse), purse)
         rounds.watcher = watcher
-        return await rounds.run()
+        stopped = await rounds.run()
+        rounds.experience.save(plan.out)
+        plain = {
+            "schema_version": SCHEMA_VERSION,
+            "settings": journal.settings,
+            "rounds": [result.plain() for result in rounds.results],
+            "stopped": stopped,
+        }
+        replace_text(plan.out / SUMMARY, json.dumps(plain, indent=1, allow_nan=False) + "\n")
+        return Improvement(rounds.results, rounds.experience, plan.out, stopped)
 
 
 class _Rounds:
-    """The rounds of one improvement, one after the other."""
+    """The rounds of one improvement, one after the other.
+
+    Attributes:
+        results: of the rounds that have ended.
+        experience: that of the last of them.
+    """
 
     watcher = Watcher()
 
@@ -142,44 +158,35 @@ class _Rounds:
         self._seats, self._policy, self._plan = seats, policy, plan
         self._writer, self._purse = writer, purse
         self._method: Method = METHODS.apply(plan.config.method)
-        self._results: list[RoundResult] = []
-        self._experience = plan.start
+        self.results: list[RoundResult] = []
+        self.experience = plan.start
 
-    async def run(self) -> Improvement:
-        stopped = ""
+    async def run(self) -> str:
+        """All rounds, those of earlier calls included; gives the reason why a budget stopped them, if one did."""
         try:
             for number in range(self._plan.config.rounds + 1):
                 await self._next(number)
         except BudgetSpent as error:
-            stopped = str(error)
-        plan = self._plan
-        self._experience.save(plan.out)
-        plain = {
-            "schema_version": SCHEMA_VERSION,
-            "settings": _settings(self._seats, self._policy, None, plan),
-            "rounds": [result.plain() for result in self._results],
-            "stopped": stopped,
-        }
-        replace_text(plan.out / SUMMARY, json.dumps(plain, indent=1, allow_nan=False) + "\n")
-        return Improvement(self._results, self._experience, plan.out, stopped)
+            return str(error)
+        return ""
 
     async def _next(self, number: int) -> None:
         folder = self._plan.out / "rounds" / f"{number}"
         if (result := RoundResult.read(folder)) is None:
-            self._writer.take_back([number])
-            result, self._experience = await self._play(number, folder)
+            self._writer.recall(number)
+            result, self.experience = await self._play(number, folder)
             result.save(folder)
         else:
-            self._experience = read_experience(folder)
+            self.experience = read_experience(folder)
             self._purse.add(result.total)
-        self._results.append(result)
+        self.results.append(result)
         self.watcher.ended(result)
 
     async def _play(self, number: int, folder: Path) -> tuple[RoundResult, Experience]:
         """One round: attempts, unless it is round 0 or nothing is due; then lessons from them; then validation."""
         spent = dict[str, Spent]()
-        solved = self._results[-1].solved if self._results else ()
-        experience, attempts = self._experience, None
+        solved = self.results[-1].solved if self.results else ()
+        experience, attempts = self.experience, None
         if number and (panel := self._due(number, solved)):
             plan = self._evaluation_plan(panel, self._plan.config.method.attempts, self._noise(number))
             evaluation, spent["attempts"] = await self._evaluate(f"round {number}, attempts", plan, folder / "attempts")
@@ -188,7 +195,7 @@ class _Rounds:
             solved = tuple(sorted({*solved, *(of.task for of in attempts_of(evaluation) if of.is_solved)}))
             spent["writing"] = self._writer.spent.get(number, NOTHING)
         experience.save(_made(folder))
-        same = next((one for one in self._results if one.experience["hash"] == experience.hash), None)
+        same = next((one for one in self.results if one.experience["version"] == experience.version), None)
         validation = same.validation if same else await self._validate(number, experience, folder, spent)
         since = None if same is None else same.unchanged_since if same.unchanged_since is not None else same.round
         unwritten = self._writer.unwritten.get(number, 0)
@@ -208,7 +215,7 @@ class _Rounds:
 
     async def _learn(self, number: int, evaluation: Evaluation) -> Experience:
         """The experience after a round. Raises ExperienceError where a method's entries hide where they come from."""
-        before, played = self._experience, attempts_of(evaluation)
+        before, played = self.experience, attempts_of(evaluation)
         write = functools.partial(self._writer.write, number)
         entries = tuple(await self._method.learn(Round(number, played, before), write))
         seen = before.seen.union(evaluation.panel.contents)
@@ -217,7 +224,7 @@ class _Rounds:
         changed = entries != before.entries
         method = self._plan.config.method.model_dump(mode="json")
         after = Experience(entries, seen, before.version + changed, self._plan.config.method.shown)
-        return replace(after, env=evaluation.panel.id.partition(f"/{evaluation.panel.split}/")[0], method=method)
+        return replace(after, env=portable_name(evaluation.panel.env), method=method)
 
     async def _validate(
         self, number: int, experience: Experience, folder: Path, spent: dict[str, Spent]
@@ -247,20 +254,19 @@ class _Rounds:
         experience: Experience | None = None,
     ) -> tuple[Evaluation, Spent]:
         """An evaluation with experience, by default with that of the round before; and what its replies took."""
-        policy, show = policy or self._policy, self.watcher.phase(title)
-        experience = experience or self._experience
+        policy, experience = policy or self._policy, experience or self.experience
         shown = Experienced(policy, experience) if experience.entries else policy
-        latest = list[Progress]()
+        budgeted, latest = Budgeted(shown, self._purse), list[Progress]()
+        async with self.watcher.phase(title, out) as show:
 
-        def watch(progress: Progress) -> None:
-            if not latest:  # what an interrupted call has spent here
-                self._purse.add(progress.spent)
-            latest[:] = [progress]
-            show(progress)
+            def watch(progress: Progress) -> None:
+                if not latest:  # what an interrupted call has spent here
+                    self._purse.add(progress.spent)
+                latest[:] = [progress]
+                show(progress)
 
-        budgeted = Budgeted(shown, self._purse)
-        secrets = self._plan.secrets
-        evaluation = await evaluate(self._seats, budgeted, plan, out=out, secrets=secrets, on_progress=watch)
+            secrets = self._plan.secrets
+            evaluation = await evaluate(self._seats, budgeted, plan, out=out, secrets=secrets, on_progress=watch)
         return evaluation, latest[0].spent
 
 

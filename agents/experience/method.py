@@ -11,8 +11,9 @@ from manyturn.agents.experience.attempts import Attempts
 from manyturn.agents.experience.store import SHOWN, Entry, Experience
 from manyturn.envs.contract.options.registry import Named, Registry
 
-Write = Callable[[str, str], Awaitable[str]]
-"""Ask the writer: a name that is unique in the round, and the prompt. The text is empty where the prompt is too long."""
+Write = Callable[[Sequence[tuple[str, str]]], Awaitable[list[str]]]
+"""Asks the writer for texts, one for each pair of a name, unique in the round, and a prompt; the text is empty where a
+limit of the writer left it out."""
 
 
 class MethodConfig(Named):

@@ -1,7 +1,7 @@
-"""The writer: a policy that is asked for texts, such as lessons, and a journal of its answers, which are asked for once."""
+"""The writer: a policy that is asked for texts, such as lessons, with a journal of its answers."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused
@@ -17,6 +17,7 @@ from manyturn.envs.hosting.handle.env_handle import Answer
 
 INSTRUCTIONS = "You help an agent to learn from its attempts at tasks. Answer in plain text."
 _OPEN = 16  # texts that are asked for at the same time
+_ATTEMPTS = Patience().attempts  # as for an episode
 
 
 @runtime_checkable
@@ -34,10 +35,8 @@ class Writes(Protocol):
 
 def writer_of(policy: Policy, longest: int) -> Policy:
     """The writer that a policy is. Raises ValueError, which names the fix, for one that cannot write."""
-    inner = getattr(policy, "policy", policy)  # of a wrapper, such as one with experience
-    for candidate in (policy, inner):
-        if isinstance(candidate, Writes):
-            return candidate.writer(longest)
+    if isinstance(policy, Writes):
+        return policy.writer(longest)
     raise ValueError(f"{policy.name} writes no texts, which this method asks for: add --writer, such as openai:MODEL")
 
 
@@ -49,18 +48,15 @@ class Writer:
         journal: of answers.
         seed: sampling noise derives from it.
         purse: what may be spent.
-        patience: how often a text is asked for where the engine fails.
 
     Attributes:
         spent: what each round's texts took, by the round's number.
         unwritten: rounds' texts that a limit of the writer left out, by the round's number.
     """
 
-    def __init__(
-        self, policy: Policy | None, journal: Journal, seed: int, purse: Purse, patience: Patience = Patience()
-    ):
+    def __init__(self, policy: Policy | None, journal: Journal, seed: int, purse: Purse):
         self._policy = None if policy is None else Budgeted(policy, purse)
-        self._journal, self._seed, self._patience, self._purse = journal, seed, patience, purse
+        self._journal, self._seed, self._purse = journal, seed, purse
         self._answers = {(e["round"], e["name"], digest(e["prompt"])): str(e["text"]) for e in journal.entries}
         self.spent: dict[int, Spent] = {}
         self.unwritten: dict[int, int] = {}
@@ -68,22 +64,30 @@ class Writer:
             self._count(entry["round"], Spent(*entry["spent"]), is_unwritten=entry["unwritten"])
         self._places = asyncio.Semaphore(_OPEN)
 
-    def take_back(self, rounds: Collection[int]) -> None:
-        """Count what the texts of rounds took in earlier calls against the budget."""
-        for number in rounds:
-            self._purse.add(self.spent.get(number, NOTHING))
+    def recall(self, number: int) -> None:
+        """Count what the texts of a round took in earlier calls against the budget."""
+        self._purse.add(self.spent.get(number, NOTHING))
 
-    async def write(self, number: int, name: str, prompt: str) -> str:
-        """The answer to a prompt; empty where the prompt, or the reply, is longer than the writer's limits.
+    async def write(self, number: int, prompts: Sequence[tuple[str, str]]) -> list[str]:
+        """The answers to prompts; one is empty where the prompt is longer than the writer's limits.
+
+        Texts that are under way when one fails are waited for: they are paid for, and the journal keeps them.
 
         Args:
             number: of the round.
-            name: unique in the round.
+            prompts: each with a name that is unique in the round.
 
         Raises:
             TooManyErrors: the engine failed at every attempt.
             BudgetSpent: there is no budget left.
         """
+        texts = await asyncio.gather(*(self._text(number, *pair) for pair in prompts), return_exceptions=True)
+        for text in texts:
+            if isinstance(text, BaseException):
+                raise text
+        return [text for text in texts if isinstance(text, str)]
+
+    async def _text(self, number: int, name: str, prompt: str) -> str:
         place = (number, name, digest(prompt))
         if place not in self._answers:
             async with self._places:
@@ -100,14 +104,14 @@ class Writer:
         """The reply, and whether a limit left it out."""
         assert self._policy is not None, "a method that writes nothing asks for nothing"
         seat: Any = None  # a writer stands in no environment
-        for attempt in range(1, self._patience.attempts + 1):
+        for attempt in range(1, _ATTEMPTS + 1):
             player = self._policy.player(key, INSTRUCTIONS)
             try:
                 return await player.act(Answer(prompt), seat), False
             except LimitReached:
                 return None, True
             except EngineError as error:
-                if attempt == self._patience.attempts or isinstance(error, EngineRefused):
+                if attempt == _ATTEMPTS or isinstance(error, EngineRefused):
                     raise TooManyErrors(
                         f"the writer {self._policy.name} gave no text after {attempt} "
                         f"attempt{'s' * (attempt > 1)}: {error}. The same command continues from here"

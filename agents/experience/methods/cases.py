@@ -5,7 +5,7 @@ section 4.2: the non-parametric memory, a write after each episode and a read of
 section 5. A case is the state, the plan and the reward; cases of failures are stored as well, marked as such.
 
 Left out: their retrieval by sentence embeddings, in place of which stands BM25 over first observations; their plan by
-a planner model, in place of which stand the actions; and the parametric memory, a Q-function over cases that is trained.
+a planner model, in place of which stand the actions; and the parametric memory, a trained Q-function over cases.
 """
 
 from collections.abc import Sequence

@@ -5,10 +5,9 @@ algorithm 1 and section 3. An attempt at a task that was solved before is not re
 its newest ``memory`` reflections, as theirs.
 
 Left out: their evaluator by a model, since an environment says whether the goal was reached. Their reflections stay
-with their task. Here a task that has none is shown those of the tasks that resemble it, so that held-out tasks can gain.
+with their task. Here a task that has none is shown those of the tasks that resemble it: held-out tasks can gain too.
 """
 
-import asyncio
 from collections.abc import Collection, Sequence
 from typing import Literal
 
@@ -49,8 +48,8 @@ class Reflexion(Method):
 
     async def learn(self, played: Round, write: Write) -> Sequence[Entry]:
         failed = [(of, attempt) for of in played.tasks if not of.is_solved for attempt in of.attempts]
-        texts = await asyncio.gather(
-            *(write(f"{of.task}/{attempt.member}", self._prompt(played, of, attempt)) for of, attempt in failed)
+        texts = await write(
+            [(f"{of.task}/{attempt.member}", self._prompt(played, of, attempt)) for of, attempt in failed]
         )
         written = [
             played.case(number, text, of, success=False)

@@ -8,9 +8,8 @@ Left out: the ground truth in the prompt, since tasks of many turns have none th
 edits of each group before the joint one, in place of which stands one edit for all groups.
 """
 
-import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -73,31 +72,33 @@ class TrainingFreeGrpo(Method):
 
     async def learn(self, played: Round, write: Write) -> Sequence[Entry]:
         mixed = [of for of in played.tasks if of.is_mixed]
-        answers = await asyncio.gather(*(self._contrast(played, of, write) for of in mixed))
+        lessons = _listed(played.experience.entries)
+        texts = await self._texts(mixed, write)
+        answers = await write([(of.task, self._contrast(of, texts, lessons)) for of in mixed])
         new = [(text.strip(), of) for of, answer in zip(mixed, answers, strict=True) for text in self._lessons(answer)]
         if not new:
             return played.experience.entries
-        prompt = _EDIT.format(
-            lessons=_listed(played.experience.entries),
-            new="\n".join(f"- {text}" for text, _ in new),
-            most=self.config.most,
-        )
-        return self._edited(played, await write("edit", prompt), [of for _, of in new])
+        listed = "\n".join(f"- {text}" for text, _ in new)
+        [changes] = await write([("edit", _EDIT.format(lessons=lessons, new=listed, most=self.config.most))])
+        return self._edited(played, changes, [of for _, of in new])
 
-    async def _contrast(self, played: Round, of: Attempts, write: Write) -> str:
-        """The writer's answer to a comparison of attempts at one task."""
-        texts = [attempt.transcript(self.config.transcript) for attempt in of.attempts]
-        if self.config.summarise:
-            prompts = [_SUMMARY.format(transcript=text) for text in texts]
-            names = [f"{of.task}/{attempt.member}/summary" for attempt in of.attempts]
-            summaries = await asyncio.gather(*(write(name, text) for name, text in zip(names, prompts, strict=True)))
-            texts = [summary or text for summary, text in zip(summaries, texts, strict=True)]
+    async def _texts(self, mixed: Sequence[Attempts], write: Write) -> dict[tuple[str, int], str]:
+        """Task and member of each attempt -> its summary, or its transcript."""
+        longest = self.config.transcript
+        texts = {(of.task, one.member): one.transcript(longest) for of in mixed for one in of.attempts}
+        if not self.config.summarise:
+            return texts
+        prompts = [(f"{task}/{n}/summary", _SUMMARY.format(transcript=text)) for (task, n), text in texts.items()]
+        summaries = await write(prompts)
+        return {place: summary or texts[place] for place, summary in zip(texts, summaries, strict=True)}
+
+    def _contrast(self, of: Attempts, texts: Mapping[tuple[str, int], str], lessons: str) -> str:
+        """The prompt for a comparison of attempts at one task."""
         attempts = "\n\n".join(
-            f"Attempt {number} ({attempt.outcome}):\n{text}"
-            for number, (attempt, text) in enumerate(zip(of.attempts, texts, strict=True), 1)
+            f"Attempt {number} ({attempt.outcome}):\n{texts[of.task, attempt.member]}"
+            for number, attempt in enumerate(of.attempts, 1)
         )
-        lessons = _listed(played.experience.entries)
-        return await write(of.task, _CONTRAST.format(attempts=attempts, lessons=lessons, most=self.config.lessons))
+        return _CONTRAST.format(attempts=attempts, lessons=lessons, most=self.config.lessons)
 
     def _lessons(self, answer: str) -> list[str]:
         return _LESSON.findall(answer)[: self.config.lessons]
