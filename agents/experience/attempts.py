@@ -11,7 +11,7 @@ _LEFT_OUT = "\n[...]\n"
 
 
 @dataclass(frozen=True)
-class Step:
+class AttemptTurn:
     """One turn: what was seen, the action, and the reward."""
 
     observation: str
@@ -35,7 +35,7 @@ class Attempt:
     member: int
     success: bool | None
     score: float | None
-    steps: tuple[Step, ...]
+    steps: tuple[AttemptTurn, ...]
     last: str
     ending: str
 
@@ -106,6 +106,6 @@ def attempts_of(evaluation: Evaluation) -> list[Attempts]:
 
 
 def _attempt(row: Row, turns: Sequence[Row]) -> Attempt:
-    steps = tuple(Step(turn["observation"], turn["action"] or turn["reply"], turn["reward"]) for turn in turns)
+    steps = tuple(AttemptTurn(turn["observation"], turn["action"] or turn["reply"], turn["reward"]) for turn in turns)
     ending = f"{row['ending']} by {row['cause']}" if row["cause"] else row["ending"]
     return Attempt(row["member"], row["success"], row["return"], steps, row["last"], ending)

@@ -23,7 +23,7 @@ from manyturn.agents.experience.experienced_policy import Experienced
 from manyturn.agents.experience.improvement_config import ImprovementConfig
 from manyturn.agents.experience.method import METHODS, Method, Round
 from manyturn.agents.experience.round_result import RoundResult
-from manyturn.agents.experience.store import Entry, Experience, ExperienceError, read_experience
+from manyturn.agents.experience.store import Experience, ExperienceEntry, ExperienceError, read_experience
 from manyturn.agents.experience.writer import Writer
 from manyturn.agents.play.episode import Policy
 from manyturn.agents.records.episode_log import Journal
@@ -223,7 +223,7 @@ class _Rounds:
             _check_origin(entry, before.entries, seen)
         changed = entries != before.entries
         method = self._plan.config.method.model_dump(mode="json")
-        after = Experience(entries, seen, before.version + changed, self._plan.config.method.shown)
+        after = Experience(entries, seen, before.version + changed, self._method.shown)
         return replace(after, env=portable_name(evaluation.panel.env), method=method)
 
     async def _validate(
@@ -276,10 +276,10 @@ def decodings(policy: Policy, config: ImprovementConfig) -> dict[str, Policy]:
     Raises:
         ConfigError: the policy cannot be asked for the one decoding that was chosen.
     """
-    sampling, wanted = getattr(policy, "sampling", None), config.validation.decoding
+    sampling, decoding = getattr(policy, "sampling", None), config.validation.decoding
     heat = getattr(sampling, "temperature", None)
     if sampling is None or heat is None:
-        if wanted == "greedy":
+        if decoding == "greedy":
             raise ConfigError(
                 f"validation.decoding = 'greedy' has no effect: {policy.name} has no temperature to set; leave it out"
             )
@@ -288,13 +288,13 @@ def decodings(policy: Policy, config: ImprovementConfig) -> dict[str, Policy]:
     greedy.sampling = sampling.model_copy(update={"temperature": 0.0})
     both = {"sampled": policy, "greedy": greedy}
     if heat == 0:
-        if wanted == "sampled":
+        if decoding == "sampled":
             raise ConfigError("validation.decoding = 'sampled' has no effect at sampling.temperature = 0: leave it out")
         return {"greedy": policy}
-    return both if wanted == "both" else {wanted: both[wanted]}
+    return both if decoding == "both" else {decoding: both[decoding]}
 
 
-def _check_origin(entry: Entry, before: Sequence[Entry], seen: Collection[str]) -> None:
+def _check_origin(entry: ExperienceEntry, before: Sequence[ExperienceEntry], seen: Collection[str]) -> None:
     if entry in before or (entry.contents and set(entry.contents) <= set(seen)):
         return
     raise ExperienceError(

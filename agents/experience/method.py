@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from manyturn.agents.experience.attempts import Attempts
-from manyturn.agents.experience.store import SHOWN, Entry, Experience
+from manyturn.agents.experience.store import SHOWN, Experience, ExperienceEntry
 from manyturn.envs.contract.options.registry import Named, Registry
 
 Write = Callable[[Sequence[tuple[str, str]]], Awaitable[list[str]]]
@@ -21,8 +21,11 @@ class MethodConfig(Named):
 
     attempts: int = Field(default=1, ge=1)
     """Attempts at each task in a round."""
-    shown: int = Field(default=SHOWN, ge=1)
-    """Entries about single tasks that the policy is shown at most."""
+
+
+class WritingConfig(MethodConfig):
+    """Options of methods that ask the writer for texts about attempts."""
+
     transcript: int = Field(default=8000, ge=200)
     """Longest transcript of an attempt that the writer reads, in characters; the middle of a longer one is left out."""
 
@@ -41,18 +44,18 @@ class Round:
     tasks: Sequence[Attempts]
     experience: Experience
 
-    def entry(self, number: int, text: str, *of: Attempts) -> Entry:
+    def entry(self, number: int, text: str, *of: Attempts) -> ExperienceEntry:
         """A lesson of this round from attempts at some tasks; it is always shown."""
-        return Entry(
+        return ExperienceEntry(
             f"r{self.number}-{number}",
             text,
             contents=tuple(sorted({one.content for one in of})),
             round=self.number,
         )
 
-    def case(self, number: int, text: str, of: Attempts, *, success: bool) -> Entry:
+    def case(self, number: int, text: str, of: Attempts, *, success: bool) -> ExperienceEntry:
         """An entry of this round about one task; it is shown at tasks that resemble it."""
-        return Entry(f"r{self.number}-{number}", text, of.about, of.task, (of.content,), self.number, success)
+        return ExperienceEntry(f"r{self.number}-{number}", text, of.about, of.task, (of.content,), self.number, success)
 
 
 class Method(abc.ABC):
@@ -60,9 +63,11 @@ class Method(abc.ABC):
 
     Attributes:
         writes: whether it asks the writer for texts.
+        shown: entries about single tasks that a policy is shown at most.
     """
 
     writes: bool = True
+    shown: int = SHOWN
 
     def due(self, tasks: Sequence[str], solved: Collection[str]) -> Sequence[str]:
         """Ids of the tasks that are attempted in a round, in order; by default all.
@@ -74,7 +79,7 @@ class Method(abc.ABC):
         return tasks
 
     @abc.abstractmethod
-    async def learn(self, played: Round, write: Write) -> Sequence[Entry]:
+    async def learn(self, played: Round, write: Write) -> Sequence[ExperienceEntry]:
         """The entries that the experience has after a round; those that stay are given back as they are."""
 
 

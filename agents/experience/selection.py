@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from manyturn.agents.experience.store import Entry, Experience, numbered
+from manyturn.agents.experience.store import Experience, ExperienceEntry, numbered
 from manyturn.envs.shop.search.bm25_index import Index
 
 K1, B = 1.5, 0.75
@@ -28,7 +28,7 @@ class Selector:
         """True if the first observation has a say in what is chosen."""
         return bool(self._cases)
 
-    def chosen(self, task: str, observation: str) -> list[Entry]:
+    def chosen(self, task: str, observation: str) -> list[ExperienceEntry]:
         """The entries for an episode.
 
         Args:
@@ -44,7 +44,7 @@ class Selector:
         return [*self._lessons, *own, *similar[: most - len(own)]]
 
 
-def prompt_of(entries: Sequence[Entry]) -> str:
+def prompt_of(entries: Sequence[ExperienceEntry]) -> str:
     """The text that entries add to a policy's instructions; empty without entries."""
     lessons = [entry.text for entry in entries if not entry.about]
     cases = [entry.text for entry in entries if entry.about]

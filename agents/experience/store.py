@@ -20,7 +20,7 @@ class ExperienceError(ValueError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class ExperienceEntry:
     """One piece of experience.
 
     Attributes:
@@ -60,7 +60,7 @@ class Experience:
         by_hand: the file was written by hand, so that its tasks are unknown.
     """
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ExperienceEntry, ...] = ()
     seen: frozenset[str] = frozenset()
     version: int = 0
     shown: int = SHOWN
@@ -115,7 +115,9 @@ class Experience:
             ExperienceError: a line cannot be read, or the hash does not fit.
         """
         plain = [_object(line, number) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-        head = plain.pop(0) if plain and "experience" in plain[0] else {"experience": SCHEMA_VERSION}
+        head: dict[str, Any] = {"experience": SCHEMA_VERSION}
+        if plain and "experience" in plain[0]:
+            head = plain.pop(0)
         if head["experience"] != SCHEMA_VERSION:
             raise ExperienceError(f"schema version {head['experience']}, this manyturn reads {SCHEMA_VERSION}")
         try:
@@ -184,14 +186,14 @@ def _object(line: str, number: int) -> dict[str, Any]:
     return plain
 
 
-def _entry(plain: Mapping[str, Any], number: int) -> Entry:
-    names = Entry.__dataclass_fields__
+def _entry(plain: Mapping[str, Any], number: int) -> ExperienceEntry:
+    names = ExperienceEntry.__dataclass_fields__
     if odd := [name for name in plain if name not in names]:
         raise ExperienceError(f"entry {number} has {odd[0]!r}, which no entry has: there are {', '.join(names)}")
     text = plain.get("text")
     if not isinstance(text, str) or not text.strip():
         raise ExperienceError(f"entry {number} has no text: give it one")
-    return Entry(**{"id": str(number), **plain, "contents": tuple(map(str, plain.get("contents", ())))})
+    return ExperienceEntry(**{"id": str(number), **plain, "contents": tuple(map(str, plain.get("contents", ())))})
 
 
 def numbered(entries: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from manyturn.agents.experience.improvement_config import ImprovementConfig
 from manyturn.agents.experience.method import METHODS
 from manyturn.agents.experience.store import Experience, read_experience
 from manyturn.agents.experience.writer import writer_of
+from manyturn.agents.play.agent import Agent
 from manyturn.agents.play.episode import Policy
 from manyturn.api.evaluation import Entrant, Settings, entrants_of, in_one_env, one_world, seats_of, secrets_of
 from manyturn.api.named_policy import SECTIONS, sections_of
@@ -187,6 +188,8 @@ async def _policies(
             [other] = await stack.enter_async_context(entrants_of([word], bare, theirs))
             author = other.candidate.policy
         writer = None if author is None else writer_of(author, config.length)
+        if "length" in config.model_fields_set and not isinstance(author, Agent):
+            raise ConfigError("length has no effect: no model in this process writes; leave it out")
         _check_budget(config, [entrant.candidate.policy, *([author] if author is not None else [])])
         yield entrant, writer
 

@@ -4,8 +4,8 @@ Source: Zhou et al. 2025, "Memento: Fine-tuning LLM Agents without Fine-tuning L
 section 4.2: the non-parametric memory, a write after each episode and a read of the K most similar states, K = 4 in
 section 5. A case is the state, the plan and the reward; cases of failures are stored as well, marked as such.
 
-Left out: their retrieval by sentence embeddings, in place of which stands BM25 over first observations; their plan by
-a planner model, in place of which stand the actions; and the parametric memory, a trained Q-function over cases.
+Differences: BM25 over first observations retrieves, in place of sentence embeddings; a case holds the actions, in place
+of a planner's plan; a task has one case, its best; the parametric memory, a trained Q-function over cases, is left out.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from pydantic import Field
 
 from manyturn.agents.experience.attempts import Attempt, Attempts
 from manyturn.agents.experience.method import METHODS, Method, MethodConfig, Round, Write
-from manyturn.agents.experience.store import Entry, numbered
+from manyturn.agents.experience.store import ExperienceEntry, numbered
 
 
 class CasesConfig(MethodConfig):
@@ -24,6 +24,8 @@ class CasesConfig(MethodConfig):
     """Cases that the policy is shown at most; the paper has 4."""
     failures: bool = True
     """Store failed attempts too, at tasks that no attempt has solved."""
+    longest: int = Field(default=2000, ge=1)
+    """Longest first observation in a case, in characters; the rest of a longer one is left out."""
 
 
 @METHODS.register(CasesConfig)
@@ -33,9 +35,9 @@ class Cases(Method):
     writes = False
 
     def __init__(self, config: CasesConfig):
-        self.config = config
+        self.config, self.shown = config, config.shown
 
-    async def learn(self, played: Round, write: Write) -> Sequence[Entry]:
+    async def learn(self, played: Round, write: Write) -> Sequence[ExperienceEntry]:
         entries = list(played.experience.entries)
         for number, of in enumerate(played.tasks, 1):
             best = min(of.attempts, key=lambda one: (not one.won, -(one.score or 0.0), len(one.steps)), default=None)
@@ -49,6 +51,6 @@ class Cases(Method):
         return entries
 
     def _text(self, of: Attempts, attempt: Attempt) -> str:
-        seen = of.about if len(of.about) <= self.config.transcript else f"{of.about[: self.config.transcript]} [...]"
+        seen = of.about if len(of.about) <= self.config.longest else f"{of.about[: self.config.longest]} [...]"
         advice = "These actions led to success" if attempt.won else "These actions led to failure, avoid them"
         return f"Task: {seen}\n{advice}:\n{numbered([step.action for step in attempt.steps])}"

@@ -4,8 +4,8 @@ Source: Cai et al. 2025, "Training-Free Group Relative Policy Optimization", arX
 attempts, a summary of each, the semantic advantage of the group (a lesson in words) where rewards differ, and one
 edit of the list for all groups of the round by the operations add, modify and delete (keep is the absence of one).
 
-Left out: the ground truth in the prompt, since tasks of many turns have none that could be shown; and the separate
-edits of each group before the joint one, in place of which stands one edit for all groups.
+Differences: the prompt has no ground truth, since tasks of many turns have none that could be shown; one edit for all
+groups stands in place of an edit for each group before a joint one.
 """
 
 import re
@@ -15,8 +15,8 @@ from typing import Literal
 from pydantic import Field
 
 from manyturn.agents.experience.attempts import Attempts
-from manyturn.agents.experience.method import METHODS, Method, MethodConfig, Round, Write
-from manyturn.agents.experience.store import Entry
+from manyturn.agents.experience.method import METHODS, Method, Round, Write, WritingConfig
+from manyturn.agents.experience.store import ExperienceEntry
 
 _SUMMARY = """An agent attempted a task. This is what it saw and did:
 
@@ -51,7 +51,7 @@ _LESSON = re.compile(r"^\W*LESSON\W*[:.]\s*(.+)$", re.IGNORECASE | re.MULTILINE)
 _CHANGE = re.compile(r"^\W*(ADD|MODIFY|DELETE)\s*\[?(\d*)\]?\W*?(?:[:.]\s*(.*))?$", re.IGNORECASE | re.MULTILINE)
 
 
-class TrainingFreeGrpoConfig(MethodConfig):
+class TrainingFreeGrpoConfig(WritingConfig):
     name: Literal["training_free_grpo"] = "training_free_grpo"
     attempts: int = Field(default=5, ge=2)
     """Attempts at each task in a round, the group; the paper has 5."""
@@ -70,7 +70,7 @@ class TrainingFreeGrpo(Method):
     def __init__(self, config: TrainingFreeGrpoConfig):
         self.config = config
 
-    async def learn(self, played: Round, write: Write) -> Sequence[Entry]:
+    async def learn(self, played: Round, write: Write) -> Sequence[ExperienceEntry]:
         mixed = [of for of in played.tasks if of.is_mixed]
         lessons = _listed(played.experience.entries)
         texts = await self._texts(mixed, write)
@@ -103,9 +103,9 @@ class TrainingFreeGrpo(Method):
     def _lessons(self, answer: str) -> list[str]:
         return _LESSON.findall(answer)[: self.config.lessons]
 
-    def _edited(self, played: Round, answer: str, of: Sequence[Attempts]) -> list[Entry]:
+    def _edited(self, played: Round, answer: str, of: Sequence[Attempts]) -> list[ExperienceEntry]:
         """The list after the writer's changes; those that name no lesson, or add beyond the limit, do nothing."""
-        entries: list[Entry | None] = list(played.experience.entries)
+        entries: list[ExperienceEntry | None] = list(played.experience.entries)
         count = len(entries)
         for serial, (kind, number, text) in enumerate(_CHANGE.findall(answer), 1):
             place = int(number) - 1 if number else -1
@@ -115,12 +115,12 @@ class TrainingFreeGrpo(Method):
             elif kind.upper() == "MODIFY" and old is not None and text.strip():
                 changed = played.entry(serial, text.strip(), *of)
                 origin = tuple(sorted({*changed.contents, *old.contents}))
-                entries[place] = Entry(changed.id, changed.text, contents=origin, round=changed.round)
+                entries[place] = ExperienceEntry(changed.id, changed.text, contents=origin, round=changed.round)
             elif kind.upper() == "ADD" and text.strip() and sum(one is not None for one in entries) < self.config.most:
                 entries.append(played.entry(serial, text.strip(), *of))
         return [entry for entry in entries if entry is not None]
 
 
-def _listed(entries: Sequence[Entry]) -> str:
+def _listed(entries: Sequence[ExperienceEntry]) -> str:
     """Lessons with the numbers by which changes name them."""
     return "\n".join(f"{number}. {entry.text}" for number, entry in enumerate(entries, 1)) or "(none yet)"
