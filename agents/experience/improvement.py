@@ -224,7 +224,8 @@ class _Rounds:
         changed = entries != before.entries
         method = self._plan.config.method.model_dump(mode="json")
         after = Experience(entries, seen, before.version + changed, self._method.shown)
-        return replace(after, env=portable_name(evaluation.panel.env), method=method)
+        env = portable_name(evaluation.panel.env)
+        return replace(after, env=env, method=method, by_hand=before.by_hand)
 
     async def _validate(
         self, number: int, experience: Experience, folder: Path, spent: dict[str, Spent]

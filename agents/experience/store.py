@@ -57,7 +57,7 @@ class Experience:
         shown: entries about single tasks that a policy is shown at most, the most similar ones.
         env: the environment that the tasks are of.
         method: name and options of the method that wrote it.
-        by_hand: the file was written by hand, so that its tasks are unknown.
+        by_hand: entries were written by hand, so that not all tasks behind them are known.
     """
 
     entries: tuple[ExperienceEntry, ...] = ()
@@ -77,7 +77,7 @@ class Experience:
     def hash(self) -> str:
         """Hash of everything that reaches a policy, and of the tasks behind it."""
         lines = [entry.plain() for entry in self.entries]
-        return digest("experience", SCHEMA_VERSION, lines, sorted(self.seen), self.shown)
+        return digest("experience", SCHEMA_VERSION, lines, sorted(self.seen), self.shown, self.by_hand)
 
     @property
     def contents(self) -> frozenset[str]:
@@ -100,7 +100,7 @@ class Experience:
         head = {
             "experience": SCHEMA_VERSION,
             **{"version": self.version, "env": self.env, "method": dict(self.method), "shown": self.shown},
-            **{"hash": self.hash, "seen": sorted(self.seen)},
+            **{"hash": self.hash, "by_hand": self.by_hand, "seen": sorted(self.seen)},
         }
         lines = [head, *(entry.plain() for entry in self.entries)]
         return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -128,13 +128,13 @@ class Experience:
                 int(head.get("shown", SHOWN)),
                 str(head.get("env", "")),
                 dict(head.get("method", {})),
-                by_hand="hash" not in head,
+                by_hand="hash" not in head or bool(head.get("by_hand")),
             )
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, ExperienceError):
                 raise
             raise ExperienceError(f"this is no experience: {type(error).__name__}: {error}") from error
-        if not experience.by_hand and experience.hash != head["hash"]:
+        if "hash" in head and experience.hash != head["hash"]:
             raise ExperienceError(
                 f"its entries give the hash {experience.hash}, its head says {head['hash']}: it was edited, so that "
                 "the tasks behind it are unknown. Take the file from where it was made; entries of your own belong "

@@ -189,6 +189,8 @@ class TestHeldOut:
         ended = command(*words, "--experience", "own.jsonl")
         assert ended.code == 0 and "by hand" in ended.err
         assert json.loads(Path("own/summary.json").read_text())["success"]["mean"] == 0.2
+        made = mt.improve("doors.py:trier", "doors.py:Passwords", out="on", method="cases", experience="own.jsonl")
+        assert made.experience.by_hand and read_experience(Path("on")).by_hand, "rounds do not wash it clean"
 
 
 def test_a_budget_stops_before_the_next_reply_and_more_of_it_goes_on(command, model, tmp_path):

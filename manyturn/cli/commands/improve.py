@@ -31,9 +31,9 @@ def improve(
     tasks what the policy gains from reading them. The same command continues an interrupted improvement, and with more
     --rounds one that has ended. See docs/experience.md.
 
-    Options: --method reflexion, training_free_grpo or cases, and those of the method, such as --method.attempts 5;
-    --rounds, --seed; --pool.limit, --pool.batch; --validation.limit, --validation.decoding; --budget.tokens,
-    --budget.usd; and those of the policy, as evaluate takes them. manyturn options pool lists those of a section.
+    Options: --method NAME, and those of the method, such as --method.attempts 5; --rounds, --seed; --pool.limit,
+    --pool.batch; --validation.limit, --validation.decoding; --budget.tokens, --budget.usd; and those of the policy, as
+    evaluate takes them. manyturn options method lists the methods, and manyturn options pool those of a section.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -135,6 +136,14 @@ def test_a_file_comes_back_as_it_was_written_with_any_signs_in_it():
     experience = Experience((odd,), frozenset({"c", "d"}), 2, 4, "env", {"name": "m"})
     again = Experience.from_lines(experience.to_lines())
     assert again == experience and again.contents == {"c", "d"}
+
+
+def test_no_core_file_names_a_method():
+    root = Path(__file__).parents[3]
+    names = {name for name in METHODS.names() if name != "cases"}  # which is a word of many files
+    sources = [path for top in ("agents", "manyturn/api", "manyturn/cli") for path in (root / top).rglob("*.py")]
+    core = [path for path in sources if "methods" not in path.parts]
+    assert len(core) > 50 and not [path for path in core if any(name in path.read_text("utf-8") for name in names)]
 
 
 def test_a_long_transcript_loses_its_middle():
