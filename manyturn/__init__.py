@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from manyturn.agents.scorecard.scorecard import scorecard
     from manyturn.api.comparison import compare_folders as compare
     from manyturn.api.evaluation import evaluate
+    from manyturn.api.improvement import improve
     from manyturn.api.loaded_policy import load_policy
     from manyturn.api.training import resume, train
     from manyturn.audit.audit import credit_audit
@@ -39,6 +40,7 @@ _HOMES = {
     "credit_audit": "manyturn.audit.audit:credit_audit",
     "digest": "manyturn.envs.contract.random_keys:digest",
     "evaluate": "manyturn.api.evaluation:evaluate",
+    "improve": "manyturn.api.improvement:improve",
     "load_policy": "manyturn.api.loaded_policy:load_policy",
     "make": "manyturn.envs.contract.registration.env_registry:make",
     "register": "manyturn.envs.contract.registration.env_registry:register",
@@ -62,6 +64,7 @@ __all__ = [
     "credit_audit",
     "digest",
     "evaluate",
+    "improve",
     "load_policy",
     "make",
     "register",

@@ -74,18 +74,19 @@ class Evaluation:
         return as_html(self.show)
 
 
-def held_out_guard(panel: Panel, seen: Collection[str]) -> None:
+def held_out_guard(panel: Panel, seen: Collection[str], source: str = "the policy was trained") -> None:
     """Refuse a panel that the policy was trained on.
 
     Args:
         seen: contents (``Task.content``) of the tasks that the policy has learnt from.
+        source: what was learnt from them, for the message.
 
     Raises:
         NotHeldOut: a problem of the panel is among them, be it under another id.
     """
     if tasks := overlap(panel, seen):
         raise NotHeldOut(
-            f"the policy was trained on {len(tasks)} of the {len(panel)} tasks of {panel.id}, first on {tasks[0]!r}: "
+            f"{source} on {len(tasks)} of the {len(panel)} tasks of {panel.id}, first on {tasks[0]!r}: "
             "success there would not show how it does on new tasks. Evaluate on another split, or on a panel of tasks "
             "that it has not seen"
         )
@@ -146,7 +147,7 @@ async def evaluate(
         DiskFull: so it is then too; the same call continues once there is space.
     """
     planned = _planned(seats, policy, plan)
-    about = _about(seats, policy, plan)
+    about = evaluation_settings(seats, policy, plan)
     with _journal(out, about) as journal, KeptEpisodes(journal) as finished:
         missing = [(task, key) for task, key in planned if finished.is_missing(task, key)]
         on_progress(finished.progress(len(planned)))
@@ -199,10 +200,10 @@ def _evaluation(
     )
 
 
-def _about(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]:
+def evaluation_settings(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]:
     """Settings: the head of the summary, which an interrupted evaluation must share to continue."""
     agent, sampling = (getattr(policy, name, None) for name in ("config", "sampling"))
-    panel = plan.panel
+    panel, experience = plan.panel, getattr(policy, "experience", None)
     return {
         "env": panel.env,
         "args": dict(panel.args),
@@ -219,6 +220,7 @@ def _about(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]
         "endpoint": getattr(policy, "where", None),
         "priced": getattr(policy, "priced", False),
         "max_turns": plan.max_turns,
+        **({} if experience is None else {"experience": experience.facts}),
     }
 
 

@@ -220,7 +220,7 @@ def _policy(evaluation: Evaluated, tasks: Mapping[str, str], parts: Sequence[str
     }
     earned = {part: part_values(rows, part, tasks) for part in parts}
     figures["parts"] = {part: _interval(mean_interval(of, proportion=is_share(of))) for part, of in earned.items()}
-    settings = {name: evaluation.summary.get(name) for name in (*_SAID, KEY)}
+    settings = {name: evaluation.summary.get(name) for name in (*_SAID, "experience", KEY)}
     errors = sum(row["ending"] in _ERRORS for row in rows)
     folder, policy = str(evaluation.folder), evaluation.summary["policy"]
     counts = {"n_episodes": len(rows), "errors": errors, **replies_of(scored_rows(rows))}
@@ -303,12 +303,21 @@ def _notes(evaluations: Sequence[Evaluated]) -> list[str]:
         notes.append(
             "replies that were possible: " + ", ".join(_possible(evaluation.summary) for evaluation in evaluations)
         )
+    experiences = [_experience(evaluation.summary) for evaluation in evaluations]
+    if len(set(experiences)) > 1:
+        notes.append(f"experience differs: {', '.join(experiences)}")
     for name in _SAID:
         values = [evaluation.summary.get(name) for evaluation in evaluations]
         reported = [value for value in values if value is not None]
         if any(value != reported[0] for value in reported[1:]):
             notes.append(f"{name} differs: " + ", ".join("–" if v is None else json.dumps(v) for v in values))
     return notes
+
+
+def _experience(summary: Mapping[str, Any]) -> str:
+    """The experience that a policy was shown, as notes name it."""
+    facts = summary.get("experience")
+    return "none" if facts is None else f"{facts['hash'][:8]} (version {facts['version']})"
 
 
 def _possible(summary: Mapping[str, Any]) -> str:

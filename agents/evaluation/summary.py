@@ -56,6 +56,7 @@ def summarise(
     return {
         "schema_version": SCHEMA_VERSION,
         **{key: about[key] for key in ABOUT},
+        "experience": about.get("experience"),
         "n_tasks": len({row["task"] for row in rows}),
         "n_episodes": len(rows),
         "success": _interval(scored, "success"),

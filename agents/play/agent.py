@@ -172,7 +172,7 @@ class Agent:
         else:
             self.context.check(template)
         self.config, self.template, self.sampling, self.name = config, template, sampling, name
-        self.engine = Checked(engine, template)
+        self.engine, self._engine = Checked(engine, template), engine
         self._commands = ReplyChoices(self.format, template) if config.only_admissible else None
 
     def player(self, key: EpisodeKey, instructions: str) -> "AgentPlayer":
@@ -181,6 +181,17 @@ class Agent:
     def join(self, key: EpisodeKey, instructions: str, ledger: Ledger) -> "AgentPlayer":
         """Begin an episode in which other policies play too, all in one ledger."""
         return AgentPlayer(self, key, instructions, ledger)
+
+    def writer(self, longest: int) -> "Agent":
+        """The same model as one that answers a prompt with text.
+
+        Args:
+            longest: tokens of an answer, at most; half of the context where that is less.
+        """
+        most = self.config.max_context
+        config = AgentConfig(context=self.config.context, reasoning=self.config.reasoning, max_context=most)
+        sampling = self.sampling.model_copy(update={"max_tokens": min(longest, most // 2)})
+        return Agent(config, self.template, self._engine, sampling, self.name)
 
     def choices(self, step: Answer, seat: Seat) -> Choices | None:
         """The replies that are possible at a turn; None if any is. Raises EnvError where there are none."""

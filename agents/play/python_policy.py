@@ -37,7 +37,8 @@ class PythonPolicy:
     ``info`` holds ``instructions``, ``task`` (its id), ``turn`` (from 0), ``repeat`` (which attempt at the task, from
     0), ``role``, ``admissible`` (a list of commands, or None) and ``seed``, a number for randomness that is the same
     when the evaluation is repeated. An attribute ``concurrency`` of the function or class says how many episodes may be
-    open together; by default 16 if it is ``async``, else one for each process that hosts environments.
+    open together; by default 16 if it is ``async``, else one for each process that hosts environments. ``write``, a
+    method or an attribute, takes a prompt and such an ``info`` and returns a text; ``manyturn improve`` calls it.
 
     Args:
         policy: the function, class or object.
@@ -49,7 +50,7 @@ class PythonPolicy:
     """
 
     def __init__(self, policy: Any, word: str, code: str = ""):
-        self.policy, self.word = policy, word
+        self.policy, self.word, self.code = policy, word, code
         self.name = f"{word}, code {code}" if code else word
         act = getattr(policy, "act", None)
         self._answers: Callable[..., Any] = act if callable(act) else policy
@@ -84,6 +85,17 @@ class PythonPolicy:
             raise self.error(f"making it for task {key.task!r}", error) from error
         act = getattr(instance, "act", None)
         return PythonPlayer(self, act if callable(act) else instance, key, instructions)
+
+    def writer(self, longest: int) -> "PythonPolicy":
+        """Its ``write`` as a policy. Raises PolicyError where it has none."""
+        if not callable(write := getattr(self.policy, "write", None)):
+            raise PolicyError(
+                f"{self.word} writes no texts, which this method asks for: add --writer, such as openai:MODEL, or give "
+                "it a method write(prompt, info) -> str"
+            )
+        if isinstance(self.policy, type):
+            write = self.policy().write
+        return PythonPolicy(write, f"{self.word}.write", self.code)
 
     def error(self, doing: str, error: Exception) -> PolicyError:
         """An error of the policy's code, with the line of its own that raised."""

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from manyturn.agents.evaluation.evaluate import Evaluation, EvaluationPlan, held_out_guard
+from manyturn.agents.evaluation.evaluate import Evaluation, EvaluationPlan
 from manyturn.agents.evaluation.evaluate import evaluate as play_panel
 from manyturn.agents.evaluation.finished_episodes import Progress
 from manyturn.agents.evaluation.format_mismatch import reply_remarks
 from manyturn.agents.evaluation.remarks import invalid_reply
 from manyturn.agents.evaluation.summary_table import print_summaries, print_summary
+from manyturn.agents.experience.store import read_experience
 from manyturn.agents.play.python_policy import PythonPolicy, code_of
 from manyturn.api.loaded_policy import LoadedPolicy
 from manyturn.api.named_policy import SECTIONS, Candidate, EvaluateConfig, find_policy, option_in, sections_of
@@ -60,6 +61,7 @@ class Settings:
         out: folder for what was found; of several policies each has a folder in it.
         tasks: ids, ``@FILE``, ``failed:FOLDER`` or ``tag=NAME``; none: the first of the split. ``limit`` counts among
             the chosen ones.
+        experience: file, or an improvement's folder, of what the policy is shown.
     """
 
     env: str | None = None
@@ -74,6 +76,7 @@ class Settings:
     timeout: float | None = None
     out: Path | None = None
     tasks: str | Sequence[str] | None = None
+    experience: Path | None = None
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not self.workers:
@@ -98,6 +101,7 @@ def evaluate(
     workers: int = 0,
     timeout: float | None = None,
     out: str | os.PathLike[str] | None = None,
+    experience: str | os.PathLike[str] | None = None,
     progress: bool = False,
     **options: Any,
 ) -> Evaluation:
@@ -123,6 +127,7 @@ def evaluate(
         workers: processes that host the environment; 0 keeps it in this one.
         timeout: seconds that the environment may take for one answer, with workers. Default: 60.
         out: folder for what is found; an interrupted evaluation in it continues.
+        experience: file, or folder of an improvement, of what the policy is shown; see ``improve``.
         progress: show how far it is, on the standard error output.
         options: those of the policy by section, such as ``sampling={"temperature": 0.0}``.
 
@@ -144,6 +149,7 @@ def evaluate(
         workers=workers,
         timeout=timeout,
         out=None if out is None else Path(out),
+        experience=None if experience is None else Path(experience),
     )
     return result_of(evaluate_policies([_plain(policy)], settings, options, quiet=not progress))[0]
 
@@ -187,15 +193,21 @@ async def entrants_of(
     for name in options:
         if name not in SECTIONS:
             raise OverrideError(_no_option(name))
+    experience = None if settings.experience is None else read_experience(settings.experience)
+    if experience is not None and len(policies) > 1:
+        raise ValueError("--experience is of one policy: evaluate each by itself, then compare their folders")
     async with AsyncExitStack() as stack:
         entrants = []
         for name, policy, given, out in _options_of_each(policies, settings, options):
             if isinstance(policy, LoadedPolicy):
-                candidate = _loaded(policy, given)
+                candidate = loaded_candidate(policy, given)
             else:
-                candidate = find_policy(policy, given) if isinstance(policy, str) else _in_python(policy, name, given)
+                candidate = (
+                    find_policy(policy, given) if isinstance(policy, str) else policy_in_python(policy, name, given)
+                )
                 for engine in candidate.engines:
                     stack.push_async_callback(engine.shutdown)
+            candidate = candidate if experience is None else candidate.shown(experience)
             entrants.append(Entrant(name, candidate, out))
         yield entrants
 
@@ -209,13 +221,13 @@ def _no_option(name: str) -> str:
     return message.replace("_", "-")
 
 
-def _in_python(policy: Any, name: str, options: Mapping[str, Any]) -> Candidate:
+def policy_in_python(policy: Any, name: str, options: Mapping[str, Any]) -> Candidate:
     if options:
         raise OverrideError(f"{option_in(options, next(iter(options)))} has no effect: {name} is called as it is")
     return Candidate(PythonPolicy(policy, name, code_of(policy)))
 
 
-def _loaded(policy: LoadedPolicy, options: Mapping[str, Any]) -> Candidate:
+def loaded_candidate(policy: LoadedPolicy, options: Mapping[str, Any]) -> Candidate:
     if options:
         option = option_in(options, next(iter(options)))
         raise OverrideError(f"{option} has no effect: {policy.word} is loaded: give it to load_policy")
@@ -274,13 +286,13 @@ def _shortened(words: str) -> str:
 async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool) -> list[Evaluation]:
     for entrant in entrants:
         _check_code(entrant, settings)
-    entrants, settings = _in_one_env(entrants, settings)
+    entrants, settings = in_one_env(entrants, settings)
     own = next((entrant.candidate.env for entrant in entrants if entrant.candidate.env is not None), None)
     pinned = _pinned(settings, own)
     env = settings.env or (pinned.env if pinned and not is_only_by_hand(pinned.env) else own)
     if env is None:
         raise ValueError("which environment? Add --env, such as --env manyturn/Maze-v0 (see manyturn envs)")
-    args, wrappers = _one_world(env, settings, entrants)
+    args, wrappers = one_world(env, settings, entrants)
     if pinned and settings.panel:
         args = args_of(pinned, settings.panel, env, settings.env_args or {}, args)
         pinned = replace(pinned, args=args)
@@ -290,8 +302,8 @@ async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool
         if remark := panel.remark_on(seats.identity):
             print(f"note: {remark}", file=sys.stderr)
         for entrant in entrants:
-            held_out_guard(panel, entrant.candidate.seen)
-            if remark := _elsewhere_remark(entrant, seats, args, settings):
+            entrant.candidate.guard(panel)
+            for remark in _remarks_on(entrant, seats, args, settings):
                 print(visible(f"note: {remark}"), file=sys.stderr)
         secrets = secrets_of(entrants)
         return [await play(entrant, seats, panel, settings, secrets, quiet) for entrant in entrants]
@@ -315,6 +327,18 @@ def _check_code(entrant: Entrant, settings: Settings) -> None:
             f"{entrant.name} was not begun by this account, and names code that would run here: if you trust it, add "
             f"{words}"
         )
+
+
+def _remarks_on(entrant: Entrant, seats: Seats, args: Mapping[str, Any], settings: Settings) -> list[str]:
+    """Lines on where a policy, or the experience that it is shown, comes from."""
+    remarks = [remark] if (remark := _elsewhere_remark(entrant, seats, args, settings)) else []
+    if (experience := entrant.candidate.experience) is None:
+        return remarks
+    if experience.by_hand:
+        remarks.append("the experience was written by hand, so whether it knows these tasks cannot be checked")
+    elif experience.env != portable_name(seats.facts.name):
+        remarks.append(f"the experience is of {experience.env}, and these tasks are of {seats.facts.name}")
+    return remarks
 
 
 def _elsewhere_remark(entrant: Entrant, seats: Seats, args: Mapping[str, Any], settings: Settings) -> str | None:
@@ -426,7 +450,7 @@ def stem_of(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "policy"
 
 
-def _in_one_env(entrants: Sequence[Entrant], settings: Settings) -> tuple[list[Entrant], Settings]:
+def in_one_env(entrants: Sequence[Entrant], settings: Settings) -> tuple[list[Entrant], Settings]:
     """Entrants and settings, where a policy was trained in several environments and one of them is named."""
     here = [one._replace(candidate=one.candidate.in_env(settings.env)) for one in entrants]
     for one, now in zip(entrants, here, strict=True):
@@ -435,7 +459,7 @@ def _in_one_env(entrants: Sequence[Entrant], settings: Settings) -> tuple[list[E
     return here, settings
 
 
-def _one_world(env: str, settings: Settings, entrants: Sequence[Entrant]) -> tuple[Mapping[str, Any], Wrappers]:
+def one_world(env: str, settings: Settings, entrants: Sequence[Entrant]) -> tuple[Mapping[str, Any], Wrappers]:
     """Arguments and wrappers of the environment for all policies; raises ValueError if two were trained on others."""
     at_home = [one for one in entrants if one.candidate.env and portable_name(one.candidate.env) == portable_name(env)]
     worlds = [_world(env, settings, one.candidate) for one in at_home or entrants[:1]]

@@ -1,11 +1,14 @@
 """A policy that is loaded once, to play turn by turn in a loop of the caller's and to be evaluated several times."""
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import gymnasium
 
 from manyturn.agents.evaluation.evaluate import STAGE
+from manyturn.agents.experience.store import read_experience
 from manyturn.agents.play.episode import Act, Player
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.api.named_policy import SECTIONS, Candidate, find_policy
@@ -18,7 +21,7 @@ from manyturn.terminal.event_loop import result_of
 from manyturn.terminal.overrides import OverrideError
 
 
-def load_policy(word: str, **options: Any) -> "LoadedPolicy":
+def load_policy(word: str, experience: str | os.PathLike[str] | None = None, **options: Any) -> "LoadedPolicy":
     """Load a policy, to play with it by hand or to evaluate it several times.
 
     >>> import manyturn
@@ -31,6 +34,7 @@ def load_policy(word: str, **options: Any) -> "LoadedPolicy":
     Args:
         word: what ``manyturn evaluate`` takes: a run's folder, a checkpoint, a model, ``"openai:MODEL"``, ``"expert"``,
             ``"FILE.py:POLICY"``.
+        experience: file, or folder of an improvement, of what the policy is shown; see ``improve``.
         options: of the policy by section, such as ``sampling={"temperature": 0.0}``.
 
     Raises:
@@ -39,7 +43,8 @@ def load_policy(word: str, **options: Any) -> "LoadedPolicy":
     for name in options:
         if name not in SECTIONS:
             raise OverrideError(unknown("option of load_policy", name, SECTIONS))
-    return LoadedPolicy(word, find_policy(word, options))
+    candidate = find_policy(word, options)
+    return LoadedPolicy(word, candidate if experience is None else candidate.shown(read_experience(Path(experience))))
 
 
 class LoadedPolicy:

@@ -12,7 +12,10 @@ from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.evaluation.evaluate import held_out_guard
 from manyturn.agents.evaluation.replay_policy import Replay
+from manyturn.agents.experience.experienced_policy import Experienced
+from manyturn.agents.experience.store import Experience
 from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.endpoint.options import Endpoint
@@ -24,7 +27,7 @@ from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.envs.contract.options.options import ConfigError, Options, one_line, unknown
 from manyturn.envs.contract.registration.env_registry import is_file
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
-from manyturn.envs.contract.tasks.panel import portable_name
+from manyturn.envs.contract.tasks.panel import Panel, portable_name
 from manyturn.terminal.overrides import OverrideError, changed, chosen
 from manyturn.trainers.recipe.role_config import ENDPOINT_AGENT, LONGEST_CONTEXT, MODEL_AGENT, RoleConfig, RoleKind
 
@@ -70,6 +73,7 @@ class Candidate:
         engines: those that it draws with, to be shut down when it has played.
         homes: the environments of a policy that was trained in several, by name; empty for others.
         foreign_code: environments that are code, with their arguments, where this account did not begin the run.
+        experience: what it is shown; ``shown`` makes it so.
     """
 
     policy: Policy
@@ -82,6 +86,17 @@ class Candidate:
     engines: Sequence[Engine] = ()
     homes: "Mapping[str, EnvConfig]" = field(default_factory=dict)
     foreign_code: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    experience: Experience | None = None
+
+    def shown(self, experience: Experience) -> "Candidate":
+        """The policy with an experience."""
+        return replace(self, policy=Experienced(self.policy, experience), experience=experience)
+
+    def guard(self, panel: Panel) -> None:
+        """Raise NotHeldOut if a task of a panel has a part in what the policy has learnt, or is shown."""
+        held_out_guard(panel, self.seen)
+        if self.experience is not None:
+            held_out_guard(panel, self.experience.contents, "the experience rests")
 
     def in_env(self, env: str | None) -> "Candidate":
         """The policy with that of its several environments which a name or an id means; itself where it has one.

@@ -16,6 +16,7 @@ from manyturn.cli.commands.containers import containers_app, images_app
 from manyturn.cli.commands.envs import check, data_app, envs, new_env, panel_app, play
 from manyturn.cli.commands.export import export
 from manyturn.cli.commands.host import host, sampler
+from manyturn.cli.commands.improve import improve
 from manyturn.cli.commands.plan import plan
 from manyturn.cli.commands.serve import serve
 from manyturn.cli.commands.suite import suite_app
@@ -46,8 +47,8 @@ for group, commands in {
     for command in commands:
         command.group = (group,)
         app.command(command)
-app.command(credit_audit, group=POLICIES)
-app.command(plan, group=POLICIES)
+for command in (improve, credit_audit, plan):
+    app.command(command, group=POLICIES)
 for command in (envs, new_env, check, play, serve, host, sampler, export):
     app.command(command, group=ENVIRONMENTS)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
@@ -178,6 +179,7 @@ def evaluate(
     workers: Annotated[int, PLAYING, Parameter(name=("--env.workers", "--workers"))] = 0,
     timeout: Annotated[float | None, PLAYING, Parameter(name=("--env.timeout", "--timeout"))] = None,
     out: Annotated[Path | None, PLAYING] = None,
+    experience: Annotated[Path | None, PLAYING] = None,
     suite: Annotated[str | None, SUITE] = None,
     only: Annotated[tuple[str, ...], SUITE, Parameter(negative="", show_default=False)] = (),
     require: Annotated[tuple[str, ...], SUITE, Parameter(negative="", show_default=False)] = (),
@@ -226,6 +228,8 @@ def evaluate(
     out
         Folder for summary.json, episodes.parquet and turns.parquet; an interrupted evaluation in it continues. Of
         several policies each has a folder in it. Default: nothing is kept; of a suite, runs/suite-NAME/POLICY.
+    experience
+        What the policy is shown: the experience.jsonl, or the folder, of manyturn improve; see docs/experience.md.
     suite
         Play a suite in place of one environment: v1, v2, or a file of manyturn suite freeze; see docs/suite.md.
     only
@@ -241,7 +245,8 @@ def evaluate(
     policies = [policy, *itertools.takewhile(lambda word: not word.startswith("--"), words)]
     options = parse_overrides(words[len(policies) - 1 :])
 
-    settings = Settings(env, env_args or {}, wrappers, split, limit, panel, repeats, seed, workers, timeout, out, tasks)
+    world = (env, env_args or {}, wrappers, split, limit, panel)
+    settings = Settings(*world, repeats, seed, workers, timeout, out, tasks, experience)
     if suite is not None:
         from manyturn.suites.play import evaluate_suite
         from manyturn.suites.table import show_results

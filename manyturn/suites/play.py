@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from manyturn.agents.evaluation.evaluate import NotHeldOut, held_out_guard
+from manyturn.agents.evaluation.evaluate import NotHeldOut
 from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.api.evaluation import Entrant, Settings, entrants_of, names_of, play, seats_of, secrets_of, stem_of
 from manyturn.suites import find_suite
@@ -88,7 +88,7 @@ def _guard(ready: Sequence[SuitePanel], entrants: Sequence[Entrant]) -> None:
     for entrant in entrants:
         for one in ready:
             try:
-                held_out_guard(one.panel, entrant.candidate.seen)
+                entrant.candidate.guard(one.panel)
             except NotHeldOut as error:
                 raise NotHeldOut(f"{one.name}: {error}; --only NAME plays some panels alone") from None
 

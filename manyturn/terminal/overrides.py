@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from manyturn.agents.experience.improvement_config import ImprovementConfig
 from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import Options, one_line, option_places
 from manyturn.envs.contract.options.overlay import overlay
@@ -13,7 +14,9 @@ from manyturn.envs.contract.options.registry import Registry
 from manyturn.trainers.recipe.config import CHOICES, RunConfig, parts_as_tables
 
 Section = TypeVar("Section", bound=Options)
-_SECTIONS = frozenset({*RunConfig.model_fields, "endpoint"})  # an endpoint is evaluated and never trained
+# An endpoint is evaluated and never trained; the last ones are of improvements.
+_SECTIONS = frozenset({*RunConfig.model_fields, "endpoint", *ImprovementConfig.model_fields})
+_CHOICES = {**CHOICES, "method": "name"}
 SWITCHES = ("accept-config", "accept-env", "accept-code")  # options of train without a value
 _HEADERS = "endpoint.headers."  # whose names are the server's, dashes included
 
@@ -88,8 +91,8 @@ def put_option(options: dict[str, Any], name: str, value: Any) -> None:
         place = place.setdefault(section, {})
         if not isinstance(place, dict):
             raise OverrideError(f"--{name}: {section} has a value already")
-    if name in CHOICES and isinstance(value, str):
-        value = {CHOICES[name]: value}
+    if name in _CHOICES and isinstance(value, str):
+        value = {_CHOICES[name]: value}
     if name == "roles" or sections == ["roles"]:
         value = parts_as_tables({"roles": {last: value} if sections else value})["roles"]
         value = value[last] if sections else value

@@ -104,9 +104,9 @@ ROOMS = {
             {"play"},
             {"records"},
             {"evaluation"},
-            {"scorecard", "trajectories"},
+            {"experience", "scorecard", "trajectories"},
         ],
-        19,
+        24,
     ),
     "trainers": ([{"credit"}, {"credit_audit", "learn", "play"}, {"recipe"}, {"record"}, {"run"}], 12),
     "trainers/credit": (
@@ -180,6 +180,7 @@ ALGORITHMS = (
     "agents/text/contexts",
     "agents/engine/engines",
     "agents/text/formats",
+    "agents/experience/methods",
     "agents/model/models",
     "trainers/record/trackers/loggers",
 )

@@ -113,6 +113,13 @@ class OpenAIPolicy:
             )
         return OpenAIPlayer(self, key, self.config.system_text(rules), tools)
 
+    def writer(self, longest: int) -> "OpenAIPolicy":
+        """The same model as one that answers a prompt with text, as long as ``sampling.max_tokens`` allows."""
+        config = AgentConfig(max_context=self.config.max_context, reasoning=self.config.reasoning)
+        writer = OpenAIPolicy(self.model, config, self.sampling, self.endpoint)
+        writer.asking = self.asking
+        return writer
+
     async def complete(self, request: EndpointRequest, key: EpisodeKey, turn: int) -> Completion:
         """The endpoint's reply.
 

@@ -1,4 +1,4 @@
-"""Every option of a run, and of a policy that is evaluated, made from the classes that hold them."""
+"""Every option of a run, of a policy that is evaluated and of an improvement, made from the classes that hold them."""
 
 import inspect
 import sys
@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 from rich.console import Console
 from rich.text import Text
 
+from manyturn.agents.experience.improvement_config import ImprovementConfig
 from manyturn.agents.model.model_config import MODELS
 from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
 from manyturn.api.named_policy import USUAL_AGENTS
@@ -40,6 +41,7 @@ says, the command line changes both, and defaults fill the rest. A default that 
 than training. On the command line `unset` takes back what a recipe says: `--rollout.horizon unset`.
 
 `manyturn evaluate` takes the sections agent, sampling, engine and endpoint for the policies that it evaluates.
+`manyturn improve` takes those too, and the options of an improvement, which stand last.
 Where a part is chosen, its name alone is enough: `--credit.advantage grpo`. A table without a name changes the default
 part. The arguments of an environment are `--env.args.NAME VALUE`, in every command.
 """
@@ -81,7 +83,13 @@ def groups(own: bool = False) -> list[Group]:
         *_section(RunConfig, "", own, by_model),
         *(one._replace(title="sampling, of endpoints") for one in _section(EndpointSampling, "sampling", own, {})),
         *_section(Endpoint, "endpoint", own, {}),
+        *(_titled(one, "an improvement") for one in _section(ImprovementConfig, "", own, {})),
     ]
+
+
+def _titled(group: Group, title: str) -> Group:
+    """A group without a section of its own under a title."""
+    return group if group.place else group._replace(title=title)
 
 
 def of_section(section: str | None, own: bool = False) -> list[Group]:
@@ -128,7 +136,9 @@ def _parts(parts: Registry[Any], place: str, own: bool, by_model: Mapping[str, A
     """Choices at a place, after the options that all of them share."""
     kinds = {name: parts.entry(name).config_type for name in _names(parts, own)}
     each = {name: list(_section(kind, place, own, by_model)) for name, kind in kinds.items()}
-    common = set.intersection(*({row.name for row in groups[0].rows} for groups in each.values())) - {f"{place}.name"}
+    # An option with another default somewhere stands with each choice.
+    shared = set.intersection(*(set(groups[0].rows) for groups in each.values()))
+    common = {row.name for row in shared} - {f"{place}.name"}
     if common and len(each) > 1:
         first, *inside = next(iter(each.values()))
         rows = tuple(row for row in first.rows if row.name in common)

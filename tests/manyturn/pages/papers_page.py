@@ -100,13 +100,19 @@ OF_STAGES = {
     ),
     "2607.05804": ("TurnOPD", "rewards.opsd"),
 }
+# Methods of manyturn improve: number -> title and module; they have no recipe, since no weight changes.
+OF_EXPERIENCE = {
+    "2303.11366": ("Reflexion: Language Agents with Verbal Reinforcement Learning", "reflexion"),
+    "2508.16153": ("Memento: Fine-tuning LLM Agents without Fine-tuning LLMs (AgentFly)", "cases"),
+    "2510.08191": ("Training-Free Group Relative Policy Optimization", "training_free_grpo"),
+}
 HEAD = """# Papers and recipes
 
 An acronym is not a method: AEPO, ARPO, EPO, MPO and SPO each name two papers. So look a method up by its paper.
 This page is made from the recipes and the docstrings of what they name, and a test compares it
 (`python tests/manyturn/pages/papers_page.py > docs/papers.md`). A recipe of several papers has a row for each. Numbers
 of authors, or of others where the name of the file says so, are in [tests/golden](../tests/golden/README.md). Rows at
-the end are of stages without a recipe.
+the end are of stages without a recipe, and of methods of [`manyturn improve`](experience.md).
 
 | paper | arXiv | recipe | what differs | test |
 |---|---|---|---|---|
@@ -116,7 +122,8 @@ the end are of stages without a recipe.
 def page() -> str:
     """The page's text."""
     rows = [row for name in methods() for row in rows_of(name)]
-    return HEAD + "".join(f"{row}\n" for row in [*sorted(rows, key=str.lower), *map(row_of_stage, OF_STAGES)])
+    rows = [*sorted(rows, key=str.lower), *map(row_of_stage, OF_STAGES), *map(row_of_experience, OF_EXPERIENCE)]
+    return HEAD + "".join(f"{row}\n" for row in rows)
 
 
 def row_of_stage(number: str) -> str:
@@ -127,6 +134,16 @@ def row_of_stage(number: str) -> str:
     assert number in part.text, f"{module} does not name {number}"
     tests = ", ".join(f"`{test}`" for test in tests_of([part]) if test != LEARNS) or "`tests/trainers/credit`"
     return f"| {title} | {number} | none: the stage `{name}` | {''.join(difference) or differs([part])} | {tests} |"
+
+
+def row_of_experience(number: str) -> str:
+    """The table's row of a paper that a method of improvement follows."""
+    title, name = OF_EXPERIENCE[number]
+    text = import_module(f"manyturn.agents.experience.methods.{name}").__doc__ or ""
+    part = Piece("method", name, text, ())
+    assert number in part.text, f"{name} does not name {number}"
+    test = "`tests/agents/experience/test_methods.py`"
+    return f"| {title} | {number} | none: `improve --method {name}` | {differs([part])} | {test} |"
 
 
 def rows_of(name: str) -> list[str]:

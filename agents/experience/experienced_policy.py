@@ -1,0 +1,92 @@
+"""A policy that is shown experience: a wrapper of any policy, which adds text to the instructions of each episode."""
+
+from typing import Any
+
+from manyturn.agents.evaluation.replay_policy import Replay
+from manyturn.agents.experience.selection import Selector, prompt_of
+from manyturn.agents.experience.store import Experience
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.episode import Act, Onlooker, Player, Policy
+from manyturn.agents.play.role_policy import Cast
+from manyturn.agents.play.scripted_policy import Scripted
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import Ledger
+from manyturn.envs.hosting.handle.env_handle import Answer
+from manyturn.envs.hosting.local.seats import Seat
+
+
+class Experienced:
+    """Plays as another policy does, which reads entries of an experience after the environment's instructions.
+
+    Args:
+        policy: plays.
+        experience: the entries.
+
+    Attributes:
+        experience: the same, for summaries.
+
+    Raises:
+        ValueError: the policy reads no instructions, so that experience could not reach it.
+    """
+
+    def __init__(self, policy: Policy, experience: Experience):
+        if fault := deafness(policy):
+            raise ValueError(fault)
+        self.policy, self.experience = policy, experience
+        self.name = f"{policy.name}, {experience.label}"
+        self._selector = Selector(experience)
+
+    def __getattr__(self, name: str) -> Any:
+        """What else there is to know about a policy, such as its sampling and its prices, is that of the inner one."""
+        if name == "policy":  # while an object is copied it has no attributes yet
+            raise AttributeError(name)
+        return getattr(self.policy, name)
+
+    def player(self, key: EpisodeKey, instructions: str) -> Player:
+        if self._selector.reads_observation:
+            return _ReadsFirst(self, key, instructions)
+        return self.begin(key, instructions, "")
+
+    def begin(self, key: EpisodeKey, instructions: str, observation: str) -> Player:
+        """Begin an episode with the entries for a task and its first observation."""
+        words = prompt_of(self._selector.chosen(key.task, observation))
+        return self.policy.player(key, "\n\n".join(part for part in (instructions, words) if part))
+
+
+def deafness(policy: Policy) -> str | None:
+    """Why experience has no effect on a policy, with the fix; None if it has one."""
+    if isinstance(policy, Scripted | Replay):
+        return f"experience has no effect on {policy.name}, which reads no instructions: leave it out"
+    members = policy.roles.values() if isinstance(policy, Cast) else [policy]
+    configs = [getattr(member, "config", None) for member in members]
+    if all(isinstance(config, AgentConfig) and not config.instructions for config in configs):
+        return (
+            "experience has no effect on this policy: it is a part of the instructions, which the policy is not "
+            "given. Set agent.instructions to true; a run is evaluated as it was trained, so train it with them"
+        )
+    return None
+
+
+class _ReadsFirst:
+    """A player that begins once it has read the first observation, by which its entries are chosen."""
+
+    def __init__(self, policy: Experienced, key: EpisodeKey, instructions: str):
+        self._policy, self._key, self._instructions = policy, key, instructions
+        self._player: Player | None = None
+
+    @property
+    def ledger(self) -> Ledger | None:
+        return None if self._player is None else self._player.ledger
+
+    async def act(self, step: Answer, seat: Seat) -> Act:
+        if self._player is None:
+            self._player = self._policy.begin(self._key, self._instructions, step.observation)
+        return await self._player.act(step, seat)
+
+    def look(self, step: Answer) -> None:
+        if isinstance(self._player, Onlooker):
+            self._player.look(step)
+
+    def leave(self) -> None:
+        if self._player is not None:
+            self._player.leave()

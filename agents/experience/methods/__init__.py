@@ -1,0 +1,1 @@
+"""Methods of improvement: each file turns attempts into entries of an experience."""

@@ -1,0 +1,72 @@
+"""The command that improves a policy by experience."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Group, Parameter
+
+from manyturn.terminal import command_exit
+from manyturn.terminal.env_args import EnvArgs
+from manyturn.terminal.task_option import TaskWords
+
+_TASKS, _PLAYING = (Parameter(group=group) for group in map(Group.create_ordered, ("Environment and tasks", "Playing")))
+
+
+def improve(
+    policy: str,
+    *options: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)],
+    out: Path,
+    env: Annotated[str | None, _TASKS] = None,
+    env_args: Annotated[EnvArgs, _TASKS] = None,
+    wrappers: Annotated[str | None, _TASKS, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
+    tasks: Annotated[TaskWords, _TASKS] = None,
+    workers: Annotated[int, _PLAYING, Parameter(name=("--env.workers", "--workers"))] = 0,
+    timeout: Annotated[float | None, _PLAYING, Parameter(name=("--env.timeout", "--timeout"))] = None,
+    writer: Annotated[str | None, _PLAYING] = None,
+    experience: Annotated[Path | None, _PLAYING] = None,
+) -> None:
+    """Improve a policy by experience, in words and without training.
+
+    Each round makes attempts at training tasks, turns them into entries of an experience, and measures on held-out
+    tasks what the policy gains from reading them. The same command continues an interrupted improvement, and with more
+    --rounds one that has ended. See docs/experience.md.
+
+    Options: --method NAME, and those of the method, such as --method.attempts 5; --rounds, --seed; --pool.limit,
+    --pool.batch; --validation.limit, --validation.decoding; --budget.tokens, --budget.usd; and those of the policy, as
+    evaluate takes them. manyturn options method lists the methods, and manyturn options pool those of a section.
+
+    Parameters
+    ----------
+    policy
+        openai:MODEL for an endpoint (OPENAI_BASE_URL), FILE.py:POLICY for a function or class of yours, a run's folder,
+        a checkpoint, or a model's folder, GGUF file or id.
+    options
+        Options of the improvement and of the policy.
+    out
+        Folder for the experience, the rounds and their episodes; an interrupted improvement in it continues.
+    env
+        Environment; a run knows its own.
+    env_args
+        Arguments of the environment's constructor as a TOML table, such as {difficulty = "hard"}; or one, as in
+        --env.args.difficulty hard. Default: the run's.
+    wrappers
+        Turn-level rewards as a TOML list, such as [{name = "turn_cost", cost = 0.01}]. Default: the run's, or none.
+    tasks
+        Tasks of the pool: ids, @FILE of ids, or tag=NAME. Default: the first of its split.
+    workers
+        Processes that host the environment; 0 keeps it in this one.
+    timeout
+        Seconds that the environment may take for one answer, with workers. Default: 60.
+    writer
+        The policy that writes the lessons, such as openai:MODEL. Default: the policy itself.
+    experience
+        Experience to begin with: the file or the folder of another improvement.
+    """
+    from manyturn.api.evaluation import Settings
+    from manyturn.api.improvement import ImproveSettings, improve_policy
+    from manyturn.terminal.improvement_progress import print_improvement
+    from manyturn.terminal.overrides import parse_overrides
+
+    world = Settings(env, env_args or {}, wrappers, workers=workers, timeout=timeout, out=out, tasks=tasks)
+    settings = ImproveSettings(world, writer, experience)
+    print_improvement(command_exit.run(improve_policy(policy, settings, parse_overrides(options))))
