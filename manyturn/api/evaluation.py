@@ -285,7 +285,7 @@ def _shortened(words: str) -> str:
 
 async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool) -> list[Evaluation]:
     for entrant in entrants:
-        _check_code(entrant, settings)
+        check_code(entrant, settings)
     entrants, settings = in_one_env(entrants, settings)
     own = next((entrant.candidate.env for entrant in entrants if entrant.candidate.env is not None), None)
     pinned = _pinned(settings, own)
@@ -309,7 +309,7 @@ async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool
         return [await play(entrant, seats, panel, settings, secrets, quiet) for entrant in entrants]
 
 
-def _check_code(entrant: Entrant, settings: Settings) -> None:
+def check_code(entrant: Entrant, settings: Settings) -> None:
     """Raise ConfigError where a run from elsewhere would decide which code runs here."""
     candidate = entrant.candidate
     home = candidate.homes.get(settings.env or "")

@@ -18,7 +18,16 @@ from manyturn.agents.experience.store import Experience, read_experience
 from manyturn.agents.experience.writer import writer_of
 from manyturn.agents.play.agent import Agent
 from manyturn.agents.play.episode import Policy
-from manyturn.api.evaluation import Entrant, Settings, entrants_of, in_one_env, one_world, seats_of, secrets_of
+from manyturn.api.evaluation import (
+    Entrant,
+    Settings,
+    check_code,
+    entrants_of,
+    in_one_env,
+    one_world,
+    seats_of,
+    secrets_of,
+)
 from manyturn.api.named_policy import SECTIONS, sections_of
 from manyturn.api.task_panel_file import TaskChoice, panel_of
 from manyturn.envs.contract.options.options import ConfigError, one_line, unknown
@@ -120,6 +129,7 @@ async def improve_policy(
     config, rest = _options(options)
     start = Experience() if settings.experience is None else read_experience(settings.experience)
     async with _policies(policy, settings, config, rest) as (entrant, writer):
+        check_code(entrant, settings.world)
         [entrant], world = in_one_env([entrant], settings.world)
         candidate = entrant.candidate
         if fault := deafness(candidate.policy):
