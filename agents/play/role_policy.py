@@ -60,7 +60,8 @@ class PartnerPlayer:
         except LimitReached as limit:
             raise EngineRefused(f"role {self._role}: {limit}") from limit
         except EngineError as error:
-            failed = type(error)(f"role {self._role}: {error}")
+            message = str(error).replace("--endpoint.", f"--roles.{self._role}.endpoint.")
+            failed = type(error)(f"role {self._role}: {message}")
             failed.usage = error.usage
             raise failed from error
         return replace(act, pieces=())

@@ -62,7 +62,8 @@ class FrozenRoles:
                 try:
                     shared = self._policy(role, entry)
                 except ValueError as error:
-                    raise ConfigError(f"roles.{role}: {error}") from error
+                    fix = str(error).replace("--endpoint.", f"--roles.{role}.endpoint.")
+                    raise ConfigError(f"roles.{role}: {fix}") from error
                 seen.append((entry, shared))
             self.policies[role] = shared
 
