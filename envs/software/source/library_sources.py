@@ -21,7 +21,8 @@ from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.software.source.libraries import PYTEST_INI, Library, pytest_ini
 
 MEND = 'run "manyturn data software" once'
-_LARGEST = 50_000_000  # bytes of a release, packed and unpacked
+_LARGEST = 50_000_000  # bytes of a release, unpacked
+_LARGEST_ARCHIVE = 50_000_000
 _PIP_SECONDS = 1800.0
 
 
@@ -116,7 +117,7 @@ def _is_pinned(library: Library, file: Path) -> bool:
 def _head(file: Path) -> bytes:
     """Content of a file; of one that is too large for a release only as much as shows that."""
     with file.open("rb") as stream:
-        return stream.read(_LARGEST + 1)
+        return stream.read(_LARGEST_ARCHIVE + 1)
 
 
 def _released(library: Library) -> dict[str, bytes]:
