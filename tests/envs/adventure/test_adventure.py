@@ -1,5 +1,6 @@
 """Adventures can be solved by what is seen, are honest about it, and differ in every split."""
 
+import time
 from collections import deque
 
 import pytest
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.versions
 
 ENVS: list[type[AdventureEnv]] = [Treasure, Cooking]
 LEVELS = [(cls, level) for cls in ENVS for level in cls.levels]
+LEVEL = {Treasure: "w2-o3-q4", Cooking: "easy"}
 
 
 def begun(cls: type[AdventureEnv], level: str, number: int, split: str = "train", **args) -> AdventureEnv:
@@ -231,3 +233,36 @@ PINNED = {
 @pytest.mark.parametrize("cls", ENVS)
 def test_tasks_stay_what_they_were_when_results_were_published(cls):
     assert {level: cls(difficulty=level).tasks("test")[3].content[:8] for level in cls.levels} == PINNED[cls]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("cls", "level"), LEVELS)
+def test_ten_thousand_tasks_are_ten_thousand_problems_and_quickly_made(cls, level):
+    tasks = cls(difficulty=level).tasks("train")
+    began = time.process_time()
+    contents = {tasks[number].content for number in range(10_000)}
+    assert len(contents) == 10_000 and (time.process_time() - began) / 10_000 < 0.005
+
+
+@pytest.mark.parametrize("cls", ENVS)
+def test_memory_of_training_buys_nothing_on_the_unseen_split(cls):
+    """What the expert did in each situation of training, and a random move in others."""
+    table: dict[tuple[str, str], str] = {}
+
+    def solved(split: str, *, learns: bool = False, remembers: bool = True) -> int:
+        count = 0
+        for number in range(150 if learns else 60):
+            env, rng, has_ended = begun(cls, LEVEL[cls], number, split), generator("memory", split, number), False
+            goal = env.observation.partition("Your task")[2]
+            while not has_ended:
+                listed, situation = env.admissible(), (goal, env.observation)
+                guess = listed[int(rng.integers(len(listed)))]
+                action = table.setdefault(situation, env.expert()) if learns else guess
+                record = env.step(table.get(situation, action) if remembers else action)
+                has_ended = ended([record])
+            count += record[4]["success"]
+        return count
+
+    solved("train", learns=True)
+    assert solved("train") > 30
+    assert solved("test_unseen") <= solved("test_unseen", remembers=False) + 3
