@@ -77,10 +77,10 @@ def critique(attempt: Episode, words: Sequence[str], turns: int) -> str | None:
         turns: most that are corrected.
     """
     pairs = zip(attempt.turns, words, strict=False)
-    wrong = [(number, turn, word) for number, (turn, word) in enumerate(pairs, 1) if turn.action != word]
-    return (
-        spoken([(number, turn.action or turn.reply, word) for number, turn, word in wrong[:turns]]) if wrong else None
-    )
+    wrong = [
+        (number, turn.action or turn.reply, word) for number, (turn, word) in enumerate(pairs, 1) if turn.action != word
+    ]
+    return spoken(wrong[:turns]) if wrong else None
 
 
 def spoken(wrong: Sequence[tuple[int, str, str]]) -> str:

@@ -99,7 +99,7 @@ def check_present_version(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str
 
 
 def _drawn_alike(update: PolicyUpdate) -> tuple[list[Sample], list[torch.Tensor]]:
-    """The sequences that were drawn at the run's temperature after their own prompts, and the learner's view of them."""
+    """The sequences that were drawn as the learner reads them, and what it thinks of them."""
     step = update.step
     otherwise = [
         episode.key in step.temperatures or (episode.ledger is not None and episode.ledger.is_plain)

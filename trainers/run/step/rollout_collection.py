@@ -131,17 +131,17 @@ class _Next:
             # Branches repeat what one policy said; where there are several, nothing branches.
             return begun, Forking(run.only.agent, forks), settle
         if (orders := guides_of(run, keys, self.done, self.step)) is not None:
-            wanted = {key: guide for key, guide in orders.items() if guide is not None and key not in self.done}
-            texts = await self._texts(wanted) if wanted else {}
+            missing = {key: guide for key, guide in orders.items() if guide is not None and key not in self.done}
+            texts = await self._texts(missing) if missing else {}
             guided = Guided(run.only.agent, texts, keeps_plain=run.config.rollout.guidance.reads == "plain")
             return orders, guided, guided.settle
         return keys, run.advised(), _leave
 
-    async def _texts(self, wanted: Mapping[EpisodeKey, Guide]) -> dict[EpisodeKey, str]:
+    async def _texts(self, missing: Mapping[EpisodeKey, Guide]) -> dict[EpisodeKey, str]:
         run = self.run
         workshop = Workshop(run.seats, most_turns(run, self.step), run.patience)
         path = self.folder.guidance_file(self.step, self.round)
-        return await texts_of(workshop, wanted, run.config.rollout.guidance, path, _settings(run.versions))
+        return await texts_of(workshop, missing, run.config.rollout.guidance, path, _settings(run.versions))
 
 
 def _leave(episode: Episode) -> None:
