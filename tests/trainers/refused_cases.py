@@ -183,7 +183,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"rollout.guidance": {"name": "hints", "members": 8}},
-        r"rollout\.guidance\.members = 8 leaves no attempt without a text of rollout\.group = 8: .* raise rollout\.group",
+        r"rollout\.guidance\.members = 8 leaves no attempt without a text of rollout\.group = 8: lower it",
         {"rollout.guidance": "hints"},
     ),
     (
@@ -218,7 +218,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"rollout.guidance": {"name": "critique", "reads": "guided"}, "credit.modulation": ["policy_shaping"]},
-        r"policy_shaping needs the column '\w+', which says which turns .* set rollout\.guidance.* with reads = \"plain\"",
+        r"policy_shaping needs the column '\w+', which says .* set rollout\.guidance.* with reads = \"plain\"",
         {"rollout.guidance": "critique"},
     ),
     (

@@ -27,7 +27,7 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"env.id": DEAD_ENDS, "rollout.guidance": "critique"},
-        r"rollout.guidance.critic = 'scripted' asks the expert, which .*DeadEnds does not have: .*critic = 'openai:MODEL'",
+        r"rollout.guidance.critic = 'scripted' asks the expert, which .*DeadEnds .*critic = 'openai:MODEL'",
         {"rollout.guidance": {"name": "critique", "critic": "openai:MODEL"}},
     ),
     (
