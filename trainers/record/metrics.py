@@ -38,6 +38,7 @@ METRICS: dict[str, str] = {
     "guided": "Guidance: share of episodes that read a text, because all earlier ones of their group had failed.",
     "unguided": "Guidance: episodes that were to read a text where none could be made.",
     "guided_success": "Guidance: share of episodes with a text that reached the goal.",
+    "guided_likelihood": "Guidance: mean probability of guided tokens after the plain prompt, which the learner reads.",
     "plain_success": "Guidance: share of episodes without a text that reached the goal; success counts both.",
     "played_episodes": "Episodes played for training so far, those of exploration included.",
     "played_tokens": "Tokens that the policy said in them; what a branch repeats is not counted again.",
