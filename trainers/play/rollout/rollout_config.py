@@ -38,7 +38,7 @@ class RolloutConfig(Options):
     tempering: Tempering | None = None
     """Episodes of a group that are drawn at another temperature, to hold the policy's entropy at a target; unset: none.
     """
-    guidance: Annotated[Any, GUIDANCE.field] = None
+    guidance: Annotated[Any, GUIDANCE.optional_field] = None
     """A text that later episodes of a group read where all earlier ones failed: hints, critique, or a plugin's; unset:
     none."""
     attempts: int = Field(default=3, ge=1)

@@ -222,9 +222,9 @@ def test_a_critic_that_does_not_answer_stops_the_run_with_the_fix(tmp_path, monk
 
 @pytest.mark.parametrize("guidance", [HINTS, {"name": "critique", "members": 2, "after": 1}], ids=lambda g: g["name"])
 def test_texts_are_in_training_episodes_and_nowhere_else(guidance, tmp_path):
-    config, plain = guided_run(guidance), guided_run(None)
     folder = tmp_path / "run"
-    summary, without = asyncio.run(train(config, folder)), asyncio.run(train(plain, tmp_path / "plain"))
+    summary = asyncio.run(train(guided_run(guidance), folder))
+    without = asyncio.run(train(guided_run(None, steps=1, evaluation={"limit": 6}), tmp_path / "plain"))
     assert summary["before"] == without["before"], "the same policy reads the same prompts"
     shown = [row for file in (folder / "evaluation").rglob("turns.parquet") for row in read_turns(file)]
     assert shown and not any(word in row["observation"] for row in shown for word in WORDS)
