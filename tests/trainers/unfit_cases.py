@@ -26,6 +26,11 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": GUESS},
     ),
     (
+        {"env.id": CALENDAR, "rollout.guidance": {"name": "hints", "tiers": ["milestones"]}},
+        r"rollout.guidance.tiers has milestones, and .*Calendar reports no progress: override progress\(\) .*, or give shares",
+        {"rollout.guidance": "hints"},
+    ),
+    (
         {"env.id": DEAD_ENDS, "rollout.guidance": "critique"},
         r"rollout.guidance.critic = 'scripted' asks the expert, which .*DeadEnds .*critic = 'openai:MODEL'",
         {"rollout.guidance": {"name": "critique", "critic": "openai:MODEL"}},
