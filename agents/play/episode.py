@@ -213,6 +213,7 @@ class Episode:
         measures: further figures of the environment's by name, known at the end.
         bystander: it ended in an error because its process did, while that was busy with another episode.
         refused: it ended in an error that another attempt would meet again.
+        guidance: the text that was added to its first observation; empty where none was.
     """
 
     key: EpisodeKey
@@ -228,6 +229,7 @@ class Episode:
     measures: dict[str, float] = field(default_factory=dict)
     bystander: bool = False
     refused: bool = False
+    guidance: str = ""
 
     @property
     def outcome(self) -> float:

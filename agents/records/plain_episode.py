@@ -25,10 +25,10 @@ def episode_to_plain(episode: Episode) -> dict[str, Any]:
         "attempts": episode.attempts,
         **({} if episode.answer is None else {"answer": episode.answer}),
         **({"measures": episode.measures} if episode.measures else {}),
-        "branches": None if ledger is None else [_branch_to_plain(branch) for branch in ledger.branches],
-        "spans": None if ledger is None else [[getattr(s, name) for name in Span.__slots__] for s in ledger.spans],
-        **({} if ledger is None or ledger.unanswered is None else {"unanswered": _unanswered(ledger.unanswered)}),
+        **({"branches": None, "spans": None} if ledger is None else _ledger_to_plain(ledger)),
         **({} if ledger is None or not ledger.advised else {"advised": _advised(ledger.advised)}),
+        **({"guidance": episode.guidance} if episode.guidance else {}),
+        **({} if ledger is None or ledger.plain is None else {"plain": _ledger_to_plain(ledger.plain)}),
     }
 
 
@@ -43,9 +43,10 @@ def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
         raise ValueError(f"an episode of {key.task}, not of {task.id}")
     ledger = None
     if plain["branches"] is not None:
-        ledger = Ledger([_branch(fields) for fields in plain["branches"]], [Span(*fields) for fields in plain["spans"]])
-        if "unanswered" in plain:
-            ledger.unanswered = LastPrompt(*plain["unanswered"])
+        ledger = _ledger(plain)
+        if "plain" in plain:
+            ledger.plain = _ledger(plain["plain"])
+            ledger.plain.is_plain = True
         ledger.advised = {turn: AdvisedPrompt(common, tuple(rest)) for turn, common, rest in plain.get("advised", ())}
     return Episode(
         key=key,
@@ -59,7 +60,23 @@ def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
         attempts=plain["attempts"],
         answer=plain.get("answer"),
         measures=plain.get("measures", {}),
+        guidance=plain.get("guidance", ""),
     )
+
+
+def _ledger_to_plain(ledger: Ledger) -> dict[str, Any]:
+    return {
+        "branches": [_branch_to_plain(branch) for branch in ledger.branches],
+        "spans": [[getattr(span, name) for name in Span.__slots__] for span in ledger.spans],
+        **({} if ledger.unanswered is None else {"unanswered": _unanswered(ledger.unanswered)}),
+    }
+
+
+def _ledger(plain: Mapping[str, Any]) -> Ledger:
+    ledger = Ledger([_branch(fields) for fields in plain["branches"]], [Span(*fields) for fields in plain["spans"]])
+    if "unanswered" in plain:
+        ledger.unanswered = LastPrompt(*plain["unanswered"])
+    return ledger
 
 
 def _branch_to_plain(branch: Branch) -> list[Any]:

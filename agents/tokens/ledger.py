@@ -104,6 +104,8 @@ class Ledger:
         unanswered: what would have been the next prompt of an episode that a limit cut off, if it is known.
         advised: number of a turn -> its prompt with a text that only a teacher reads, where there is one.
         labels: number of a turn -> the expert's reply to its prompt, where that is another than the turn's.
+        plain: the same replies after prompts without a text that was added to them, where they are learnt from so.
+        is_plain: the replies were drawn after other prompts than these, which had a text added.
     """
 
     branches: list[Branch] = field(default_factory=list)
@@ -111,6 +113,8 @@ class Ledger:
     unanswered: LastPrompt | None = None
     advised: dict[int, AdvisedPrompt] = field(default_factory=dict)
     labels: dict[int, Label] = field(default_factory=dict)
+    plain: "Ledger | None" = None
+    is_plain: bool = False
 
     def record(
         self,

@@ -50,7 +50,7 @@ _KEPT_SETTINGS = {("learner", "old_logprobs")}  # a correction works with one of
 _PAID = ("invalid_penalty", "overlong", "part_weights", "clip_delta", "tiers")
 _STAGES = (*_PAID, "gated", "calibration", "rubric", "igpo", "opsd", "spa")
 # Of a turn's credit, where what adds a bonus comes last; then of a token's.
-_WEIGHTS = ("agentopsd", "semantic_entropy", "entropy_weight", "empg", "high_entropy_tokens")
+_WEIGHTS = ("agentopsd", "semantic_entropy", "entropy_weight", "empg", "high_entropy_tokens", "policy_shaping")
 _LATE_PARTS = frozenset({"calibration", "contribution", "grounding", "gain", "teacher"})
 
 

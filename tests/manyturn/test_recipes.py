@@ -75,6 +75,8 @@ def tiny(name, **changes):
         rollout["horizon"] = {"every": 1}
     if "branching" in recipe.get("rollout", {}):
         rollout["branching"] = {"initial": 2}
+    if "guidance" in recipe.get("rollout", {}):
+        rollout["guidance"] = {"members": 2, **({"tiers": [0.5, 1.0]} if name == "scaf-grpo" else {})}
     if "tempering" in recipe.get("rollout", {}):
         rollout["tempering"] = {"members": 1}
     rises = recipe.get("learner", {}).get("lr_warmup", 0)

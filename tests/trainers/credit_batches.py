@@ -40,13 +40,15 @@ def batches(draw: st.DrawFn, unscorable: bool = False, penalties: bool = True) -
         truncated=draw(st.lists(st.booleans(), min_size=E, max_size=E)),
         tokens=tokens,
         columns={"calls": ragged(st.integers(0, 2)), "action": ragged(st.integers(0, 2))},
-        token_columns={"value": per_token(), "entropy": per_token(), "reward": per_token(), "teacher": per_token()},
+        token_columns={"value": per_token(), "entropy": per_token(), "reward": per_token(), "teacher": per_token()}
+        | {"likelihood": per_token()},
     )
     drift_K = np.array([0.002, float("nan"), 0.02])[batch.group_K]
     final_E = rng.choice([0.5, 1.5, float("nan")], E)  # not known of every episode
     columns = {**batch.columns, "drift": drift_K, "final_value": final_E[batch.episode_K], "drawer": batch.episode_K}
     columns["tempered"] = np.array([0.0, 0.2, 0.0, -0.2])[batch.episode_K % 4]
     columns["reference"] = np.round(rng.normal(size=len(batch.turn_K)), 2)
+    columns["guided"] = batch.episode_K % 2
     columns["implicit"] = rng.normal(size=len(batch.turn_K))
     batch = replace(batch, columns=columns)
     if not penalties:

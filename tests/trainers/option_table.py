@@ -70,6 +70,7 @@ COARSE: World = {"engine": "coarse"}
 FLAT: World = {"credit.rewards=invalid_penalty": {"flag": "understood"}, "rollout.group": 2, "rollout.tasks": 8}
 SHARES: World = {"credit.rewards=overlong": {"max_tokens": None, "buffer": None, "over": "reply", "buffer_share": 0.5}}
 SPLIT: World = {"rollout.branching": {"initial": 2, "threshold": 0.5}}
+HARD: World = {"env.args": {"limit": 2}, "rollout.tasks": 8}  # in so few turns most attempts fail
 GROWS: World = {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}}
 SURE: World = {"model.path": STATING, **STATES}  # of commands that are numbers
 SECOND: World = {"implicit": {"beta": 0.5}}  # a second policy, which rewards from the second step on
@@ -191,6 +192,15 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "rollout.tempering.members": Matters(1),
     "rollout.tempering.high": Matters(3.0),
     "rollout.tempering.low": Matters(0.1, {"rollout.tempering": {"target": 1e-6}}),
+    "rollout.guidance=hints": Matters({"members": 2, "tiers": [0.5, 1.0]}, HARD),
+    "rollout.guidance=critique": Matters({"members": 2}, HARD),
+    "rollout.guidance=*.members": Matters(3),
+    "rollout.guidance=*.reads": Matters("guided"),
+    "rollout.guidance=*.after": Matters(1),
+    "rollout.guidance=hints.tiers": Matters([1.0]),
+    "rollout.guidance=critique.rounds": Matters(1),
+    "rollout.guidance=critique.critic": Unchanged(why="of who writes; play/guidance/test_guidance.py asks an endpoint"),
+    "rollout.guidance=critique.turns": Matters(1),
     "rollout.attempts": Unchanged(why="of episodes that end in errors"),
     "rollout.error_share": Unchanged(why="of whether a run stops"),
     "rollout.cut_share": Unchanged(why="of whether a run stops"),
@@ -370,6 +380,10 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.modulation=semantic_entropy.alpha": Matters(1.0),
     "credit.modulation=semantic_entropy.falls": Matters("exponential"),
     "credit.modulation=semantic_entropy.meaning": Matters("actions"),
+    "credit.modulation=policy_shaping": Matters(
+        world={**HARD, "rollout.guidance=hints": {"members": 2, "tiers": [0.5, 1.0]}}
+    ),
+    "credit.modulation=policy_shaping.gamma": Matters(2.0),
     "credit.modulation=*": Matters(),
     # The loss.
     "objective=*.aggregation": Matters("seq-mean-token-mean", first="token-mean"),

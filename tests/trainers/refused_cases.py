@@ -187,6 +187,46 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"credit.advantage": "arbitrary_entropy"},
     ),
     (
+        {"rollout.guidance": {"name": "hints", "members": 8}},
+        r"rollout\.guidance\.members = 8 leaves no attempt without a text of rollout\.group = 8: lower it",
+        {"rollout.guidance": "hints"},
+    ),
+    (
+        {"rollout.guidance": {"name": "hints", "members": 2}},
+        r"rollout\.guidance\.members = 2 are fewer than its 3 levels: raise members, or give fewer levels",
+        {"rollout.guidance": {"name": "hints", "members": 3}},
+    ),
+    (
+        {"rollout.guidance": {"name": "critique", "after": 9}, "steps": 9},
+        r"rollout\.guidance\.after = 9 of steps = 9: lower after, or raise steps",
+        {"steps": 10},
+    ),
+    (
+        {"rollout": {"guidance": "critique", "branching": {"initial": 2}}},
+        r"rollout\.guidance and rollout\.branching do not go together: leave one of them out",
+        {"rollout": {"guidance": "critique"}},
+    ),
+    (
+        {"rollout": {"guidance": "critique"}, "roles": {"a": "one", "b": "other"}},
+        r"rollout\.guidance speaks to one policy in one role, and here there are several: leave it out",
+        {"rollout": {}},
+    ),
+    (
+        {"rollout.guidance": "critique", "learner.old_logprobs": "engine"},
+        r"learner\.old_logprobs = 'engine' would take its .*: set it to 'learner', or reads to 'guided'",
+        {"learner.old_logprobs": "learner"},
+    ),
+    (
+        {"rollout.guidance": "critique", "objective": "reinforce", "learner.minibatch": 128},
+        r"reinforce needs samples of its own: take an objective with a ratio, such as clip, give objective\.correction",
+        {"objective": {"name": "reinforce", "correction": {}}},
+    ),
+    (
+        {"rollout.guidance": {"name": "critique", "reads": "guided"}, "credit.modulation": ["policy_shaping"]},
+        r"policy_shaping needs the column '\w+', which says .* set rollout\.guidance.* with reads = \"plain\"",
+        {"rollout.guidance": "critique"},
+    ),
+    (
         {"credit.advantage": "forks"},
         "forks needs the column 'drawer', which says .* without rollout.branching nothing branches: set it",
         {"rollout.branching": {"initial": 2}},
@@ -481,6 +521,11 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
         {"order.kind": "asynchronous", "rollout": {"branching": {"initial": 2}}},
         "rollout.branching forks off episodes .*: leave branching out, or leave order.kind = 'asynchronous' out",
+        {"rollout": {}},
+    ),
+    (
+        {"order.kind": "asynchronous", "rollout": {"guidance": {"name": "hints", "reads": "guided"}}},
+        "rollout.guidance has later episodes .*: leave guidance out, or leave order.kind = 'asynchronous' out",
         {"rollout": {}},
     ),
     (

@@ -21,6 +21,21 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": GUESS},
     ),
     (
+        {"env.id": DEAD_ENDS, "rollout.guidance": "hints"},
+        r"rollout.guidance = 'hints' needs an expert, which .*DeadEnds does not have: override expert\(\)",
+        {"env.id": GUESS},
+    ),
+    (
+        {"env.id": CALENDAR, "rollout.guidance": {"name": "hints", "tiers": ["milestones"]}},
+        r"rollout.guidance.tiers has milestones, and .*Calendar reports no progress: override .*, or give shares",
+        {"rollout.guidance": "hints"},
+    ),
+    (
+        {"env.id": DEAD_ENDS, "rollout.guidance": "critique"},
+        r"rollout.guidance.critic = 'scripted' asks the expert, which .*DeadEnds .*critic = 'openai:MODEL'",
+        {"rollout.guidance": {"name": "critique", "critic": "openai:MODEL"}},
+    ),
+    (
         {"env.id": GUESS, "warmup": {"labels": "all_actions", "noise": 0.0}},
         r"warmup\.labels = 'all_actions' has no effect where only the expert acts, .* set warmup\.noise",
         {"warmup": {"labels": "all_actions"}},

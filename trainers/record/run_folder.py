@@ -175,6 +175,10 @@ class RunFolder:
         """
         return self.path / "journal" / f"step_{step:06d}_{round:02d}.jsonl"
 
+    def guidance_file(self, step: int, round: int = 0) -> Path:
+        """The file with the texts that episodes of a round read; by its name it stays when later rounds are removed."""
+        return self.path / "journal" / f"step_{step:06d}_{round:02d}-guidance.jsonl"
+
     def choice_file(self, step: int) -> Path:
         """The file with the groups that a step learns from, where these do not follow from their tasks."""
         return self.path / "journal" / f"step_{step:06d}_choice.jsonl"

@@ -201,6 +201,14 @@ class Registry(Generic[R]):
         """
         return BeforeValidator(self._parse_field)
 
+    @property
+    def optional_field(self) -> BeforeValidator:
+        """The same for a field that may be left unset."""
+        return BeforeValidator(self._parse_optional_field)
+
+    def _parse_optional_field(self, value: Any, info: ValidationInfo) -> Any:
+        return None if value is None else self._parse_field(value, info)
+
     def _parse_field(self, value: Any, info: ValidationInfo) -> Any:
         return self.parse(value, info.context)
 

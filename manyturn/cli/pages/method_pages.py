@@ -96,6 +96,8 @@ def pieces(name: str) -> list[Piece]:
         named.append(("rollout.horizon", config.rollout.horizon))
     if config.rollout.branching is not None:
         named.append(("rollout.branching", config.rollout.branching))
+    if config.rollout.guidance is not None:
+        named.append(("rollout.guidance", config.rollout.guidance))
     named += [(section, getattr(config, section)) for section in ("value", "progress") if section in recipe]
     named += [("credit.rewards", stage) for stage in config.credit.rewards]
     if "advantage" in recipe.get("credit", {}):

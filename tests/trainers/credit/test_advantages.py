@@ -35,6 +35,7 @@ MODULATED = [
     {"name": "empg", "k": 2.0},
     {"name": "entropy_weight", "a": -0.5},
     {"name": "high_entropy_tokens", "share": 0.3},
+    {"name": "policy_shaping"},
     {"name": "semantic_entropy"},
     {"name": "semantic_entropy", "alpha": 1.0, "falls": "exponential", "meaning": "actions"},
 ]
@@ -50,7 +51,7 @@ HARD = [*TOKENS, SPO, FIRST, {**JOINT, "gamma": 0.5}, CALLS, *TREE, *FORKS, *SIT
 HARD += [*RISK, *IMPLICIT, *PAIRS]
 EVERY = [({"advantage": method}) for method in HARD] + [{"advantage": "grpo", "modulation": [m]} for m in MODULATED]
 PLAIN = [{"advantage": method} for method in SAMPLES]  # which compare nothing
-COLUMNS = ("calls", "drift", "final_value", "action", "drawer", "tempered", "implicit", "reference")
+COLUMNS = ("calls", "drift", "final_value", "action", "drawer", "tempered", "implicit", "reference", "guided")
 by_method = pytest.mark.parametrize("stages", EVERY, ids=str)
 
 
@@ -128,7 +129,7 @@ def test_replies_without_a_token_and_single_turns_are_taken(stages):
         tokens=[[0, 0], [0]],
         anchors=[["x", "y"], ["x"]],
         columns={name: [[0, 0], [0]] for name in COLUMNS},
-        token_columns={name: [[[], []], [[]]] for name in ("value", "entropy", "teacher")},
+        token_columns={name: [[[], []], [[]]] for name in ("value", "entropy", "teacher", "likelihood")},
     )
     columns = {name: [[0]] for name in COLUMNS}
     tokens = {"value": [[[0.5]]], "entropy": [[[1.0]]], "teacher": [[[0.5]]]}

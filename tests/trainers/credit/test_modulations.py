@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from credit_batches import advantage, batches, quick
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -69,3 +70,20 @@ def test_entropies_that_are_missing_are_named(modulation):
     with pytest.raises(ValueError, match="no column 'entropy' over reply tokens"):
         run(replace(batch, token_columns={}), stages)
     assert MODULATIONS.parse(modulation).needs == {"entropy"}
+
+
+def test_policy_shaping_is_the_gradient_of_the_published_loss_at_guided_tokens_alone():
+    """Theirs is A p / (p + 0.1) of the refined tokens, and A times the ratio of the others."""
+    p = [0.001, 0.1, 0.5, 1.0]
+    tokens = {"tokens": [[2], [2]], "token_columns": {"likelihood": [[p[:2]], [p[2:]]]}}
+    for guided in (0, 1):
+        batch = TurnBatch.from_episodes([[1.0], [0.0]], [0, 0], columns={"guided": [[guided], [1]]}, **tokens)
+        advantage_T = run(
+            batch, {"advantage": {"name": "grpo", "std": False}, "modulation": ["policy_shaping"]}
+        ).token_T
+        logp = torch.tensor(p, dtype=torch.float64).log().requires_grad_()
+        plain = torch.tensor([0.5, 0.5, -0.5, -0.5], dtype=torch.float64)
+        shaped = torch.tensor([guided, guided, 1, 1]) > 0
+        ratio = torch.where(shaped, logp.exp() / (logp.exp() + 0.1), (logp - logp.detach()).exp())
+        (plain * ratio).sum().backward()
+        np.testing.assert_allclose(advantage_T, logp.grad.numpy(), rtol=1e-12)

@@ -16,6 +16,8 @@ LACKS = {
     "progress": "which the environment does not report: override progress()",
     "confidence": "which only replies of a language model state: measure it by training",
     "tempered": "which only a run has, for members drawn at another temperature: measure it by training",
+    "guided": "which only a run has, for members that read a text: measure it by training",
+    "likelihood": "which only a run has, for members that read a text: measure it by training",
     "drawer": "which branches of a turn have, and rollouts of another trainer have no branches",
     "action": "which the rollouts lack: give each turn a number in Rollout.columns, the same one for the same action",
     "drift": "which the rollouts lack: give in Rollout.columns how far the policy moved since the task was last played",

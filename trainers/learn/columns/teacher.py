@@ -33,7 +33,12 @@ class TeacherConfig(ColumnConfig):
     """Text that only the teacher reads: the expert's next action at each turn, or the true answer."""
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        for section, what in (("branching", "repeats turns that nobody advises on"), ("tempering", "draws otherwise")):
+        others = {
+            "branching": "repeats turns that nobody advises on",
+            "tempering": "draws otherwise",
+            "guidance": "adds another text",
+        }
+        for section, what in others.items():
             if getattr(run.rollout, section) is not None:
                 return (
                     f"asks a teacher about what the policy draws, and rollout.{section} {what}: leave one of them out"

@@ -54,6 +54,11 @@ def _refuse_play(rollout: Any) -> str | None:
             "rollout.branching forks off episodes that have ended with the weights of now, while order.kind = "
             f"'asynchronous' goes on to other weights: leave branching out, {_LEAVE}"
         )
+    if rollout.guidance is not None:
+        return (
+            "rollout.guidance has later episodes of a group read a text about earlier ones of the same weights, while "
+            f"order.kind = 'asynchronous' goes on to other weights: leave guidance out, {_LEAVE}"
+        )
     return None
 
 

@@ -1,7 +1,7 @@
 """Options of rollouts: how many episodes a step plays, and how."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -9,6 +9,7 @@ from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.contract.tasks.task_filter import chosen_tasks
 from manyturn.trainers.credit.stages import ADVANTAGES
+from manyturn.trainers.play.guidance.guidance import GUIDANCE
 from manyturn.trainers.play.rollout.branching import Branching
 from manyturn.trainers.play.rollout.horizon import Horizon
 from manyturn.trainers.play.rollout.tempering import Tempering
@@ -37,6 +38,9 @@ class RolloutConfig(Options):
     tempering: Tempering | None = None
     """Episodes of a group that are drawn at another temperature, to hold the policy's entropy at a target; unset: none.
     """
+    guidance: Annotated[Any, GUIDANCE.optional_field] = None
+    """A text that later episodes of a group read where all earlier ones failed: hints, critique, or a plugin's; unset:
+    none."""
     attempts: int = Field(default=3, ge=1)
     """How often an episode that ended in an error is tried."""
     error_share: float = Field(default=0.1, ge=0, le=1)

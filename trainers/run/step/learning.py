@@ -11,6 +11,7 @@ from manyturn.agents.play.episode import Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
+from manyturn.trainers.play.guidance.guidance import guidance_figures
 from manyturn.trainers.play.rollout.branching import Starts, drawn_tokens, repeats
 from manyturn.trainers.play.rollout.curriculum_feedback import findings
 from manyturn.trainers.play.rollout.rollout_batch import is_learnable
@@ -72,6 +73,8 @@ class Lesson:
         if config.rollout.branching is not None:
             columns["repeats_member"] = repeats(episodes, self.begun)
             figures["branched"] = float(np.mean([fork is not None for fork in self.begun.values()]))
+        if config.rollout.guidance is not None:
+            figures |= guidance_figures(episodes, config.rollout.group, self.step, config.rollout.guidance)
         folder.write_step(self.step, episodes, columns, tokens=config.keep_tokens)
         trained = 0
         for update in updates:
@@ -87,7 +90,8 @@ class Lesson:
         """The step is done: the state says so; returns metrics of what has been drawn."""
         episodes, credits = self.episodes, [update.credit for update in updates]
         state.seen |= {task_of(run, state, number).content for number in self.numbers.values()}
-        state.feedback = [list(feedback) for feedback in findings(episodes, self.numbers, credits, run.roles)]
+        unguided = [episode for episode in episodes if not episode.guidance]  # a text may do what the policy cannot
+        state.feedback = [list(feedback) for feedback in findings(unguided, self.numbers, credits, run.roles)]
         state.step, state.memory = self.step, dict(memory)
         turns, tokens = sum(len(episode.turns) for episode in episodes), drawn_tokens(episodes, self.begun)
         return {

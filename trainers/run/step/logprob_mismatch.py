@@ -99,11 +99,14 @@ def check_present_version(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str
 
 
 def _drawn_alike(update: PolicyUpdate) -> tuple[list[Sample], list[torch.Tensor]]:
-    """The sequences that were drawn at the run's temperature, and what the learner thinks of them."""
+    """The sequences that were drawn as the learner reads them, and what it thinks of them."""
     step = update.step
-    tempered = [episode.key in step.temperatures for episode in step.episodes]
+    otherwise = [
+        episode.key in step.temperatures or (episode.ledger is not None and episode.ledger.is_plain)
+        for episode in step.episodes
+    ]
     rows = zip(step.reading.samples, step.reading.logprob, strict=True)
-    alike = [(sample, row) for sample, row in rows if not tempered[sample.episode]]
+    alike = [(sample, row) for sample, row in rows if not otherwise[sample.episode]]
     return [sample for sample, _ in alike], [row for _, row in alike]
 
 

@@ -23,6 +23,7 @@ from manyturn.trainers.learn.learner.column import PlayedStep, suppliers, with_c
 from manyturn.trainers.learn.learner.rate_schedule import rate_share
 from manyturn.trainers.learn.passes.forward import Place
 from manyturn.trainers.learn.passes.samples import samples_of
+from manyturn.trainers.play.guidance.guided_play import as_learnt
 from manyturn.trainers.play.rollout.branching import Starts
 from manyturn.trainers.play.rollout.rollout_batch import is_learnable, turn_batch
 from manyturn.trainers.run.setup.run_builder import Run
@@ -110,7 +111,7 @@ def policy_updates(
         (view, first + np.array(view.places))
         for episode, first, is_kept in zip(episodes, first_E.tolist(), kept_E, strict=True)
         if is_kept and is_learnable(episode)
-        for view in role_views(episode, run.roles)
+        for view in role_views(as_learnt(episode), run.roles)
     ]
     played = {t.name: [(view, places_K) for view, places_K in parted if view.role in t.roles] for t in run.trainees}
     return [_update(run, t, played[t.name], memory, origins or Origins()) for t in run.trainees if played[t.name]]

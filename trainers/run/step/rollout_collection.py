@@ -1,12 +1,13 @@
 """A step's episodes, kept in a journal as they end, so that a run which was killed need not play them again."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from manyturn.agents.play.agent import Agent, AgentPlayer
 from manyturn.agents.play.concurrent_episodes import gather
-from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.episode import Episode, Policy
 from manyturn.agents.play.fork import Forking
 from manyturn.agents.records.episode_log import Journal, JournalError
 from manyturn.agents.records.episode_rows import SCHEMA_VERSION
@@ -16,6 +17,9 @@ from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.learn.columns.tempered import PLACE
+from manyturn.trainers.play.guidance.guidance import Guide, Guides, Workshop, guides
+from manyturn.trainers.play.guidance.guidance_log import texts_of
+from manyturn.trainers.play.guidance.guided_play import Guided
 from manyturn.trainers.play.rollout.branching import Starts, starts
 from manyturn.trainers.play.rollout.horizon import turn_limit
 from manyturn.trainers.record.run_folder import RunFolder
@@ -23,6 +27,7 @@ from manyturn.trainers.run.setup.run_builder import Run
 
 Plan = Sequence[tuple[Task, EpisodeKey]]
 Temperatures = Mapping[EpisodeKey, float]
+Settle = Callable[[Episode], None]
 
 
 async def play_groups(
@@ -37,8 +42,8 @@ async def play_groups(
 
     Which rows share a batch moves the last digits of log-probabilities. So where the engine keeps bits, a step is taken
     from the journal if all of it is there, and played again if not; otherwise every finished episode counts. Those that
-    ended in an error are always tried again. A step with branches counts entirely or not, since one episode that is
-    missing may change what others branch off.
+    ended in an error are always tried again. A step with branches or guidance counts entirely or not, since one episode
+    that is missing may change what others branch off, or read; texts that were made for it are read again.
 
     Args:
         plan: E tasks with the key of each episode.
@@ -50,7 +55,8 @@ async def play_groups(
     """
     path, rollout = folder.journal_file(step, round), run.config.rollout
     episodes = _recorded_episodes(plan, path, run.versions)
-    if len(episodes) < len(plan) and (run.config.engine.capabilities.keeps_bits or rollout.branching is not None):
+    depends = rollout.branching is not None or rollout.guidance is not None
+    if len(episodes) < len(plan) and (run.config.engine.capabilities.keeps_bits or depends):
         episodes = {}
         path.unlink(missing_ok=True)
     if len(episodes) < len(plan):
@@ -58,7 +64,8 @@ async def play_groups(
         folder.forget_journals_after(step, round)
         with folder.writing(), _journal(path, run.versions) as journal:
             while len(episodes) < len(plan):
-                episodes |= await _play_next(run, plan, episodes, folder, journal, step, temperatures or {})
+                next_ones = _Next(run, plan, episodes, folder, step, round)
+                episodes |= await next_ones.play(journal, temperatures or {})
     return [episodes[key] for _, key in plan]
 
 
@@ -70,41 +77,83 @@ def starts_of(run: Run, keys: Sequence[EpisodeKey], played: Mapping[EpisodeKey, 
     return starts(keys, played, rollout.group, rollout.branching, run.only.engine.vocabulary)
 
 
-async def _play_next(
-    run: Run,
-    plan: Plan,
-    done: Mapping[EpisodeKey, Episode],
-    folder: RunFolder,
-    journal: Journal,
-    step: int,
-    temperatures: Temperatures,
-) -> dict[EpisodeKey, Episode]:
-    """Play what can begin and is not there yet."""
-    begun = starts_of(run, [key for _, key in plan], done)
-    forks = {key: fork for key, fork in begun.items() if fork is not None}
-    batch = [(task, key) for task, key in plan if key in begun and key not in done]
+@dataclass(frozen=True)
+class _Next:
+    """The episodes of a round of a step that can begin and are not there yet.
 
-    def keep(episode: Episode) -> None:
-        if episode.key in forks:
-            forks[episode.key].settle(episode)
-        with folder.writing():
-            journal.append(episode_to_plain(episode))
+    Attributes:
+        done: those that have ended.
+    """
 
-    # Branches repeat what one policy said; where there are several, nothing branches.
-    policy = Forking(run.only.agent, forks) if run.config.rollout.branching else run.advised()
-    if temperatures:
-        policy = Tempered(run.only.agent, temperatures)
-    patience = run.patience  # its share of errors is of all that is planned
-    played = await gather(
-        run.seats,
-        policy,
-        batch,
-        max_turns=most_turns(run, step),
-        patience=replace(patience, error_share=patience.error_share * (len(plan) / len(batch))),
-        breaker=run.breaker,
-        on_episode=keep,
-    )
-    return {episode.key: episode for episode in played}
+    run: Run
+    plan: Plan
+    done: Mapping[EpisodeKey, Episode]
+    folder: RunFolder
+    step: int
+    round: int
+
+    async def play(self, journal: Journal, temperatures: Temperatures) -> dict[EpisodeKey, Episode]:
+        """Play them; each is in the journal when it has ended."""
+        run, folder = self.run, self.folder
+        begun, policy, settle = await self._beginnings(temperatures)
+        batch = [(task, key) for task, key in self.plan if key in begun and key not in self.done]
+
+        def keep(episode: Episode) -> None:
+            settle(episode)
+            with folder.writing():
+                journal.append(episode_to_plain(episode))
+
+        patience = run.patience  # its share of errors is of all that is planned
+        played = await gather(
+            run.seats,
+            policy,
+            batch,
+            max_turns=most_turns(run, self.step),
+            patience=replace(patience, error_share=patience.error_share * (len(self.plan) / len(batch))),
+            breaker=run.breaker,
+            on_episode=keep,
+        )
+        return {episode.key: episode for episode in played}
+
+    async def _beginnings(self, temperatures: Temperatures) -> tuple[Container[EpisodeKey], Policy, Settle]:
+        """The episodes that can begin, who plays them, and what is noted in each that has ended."""
+        run, keys = self.run, [key for _, key in self.plan]
+        if temperatures:
+            return keys, Tempered(run.only.agent, temperatures), _leave
+        if run.config.rollout.branching is not None:
+            begun = starts_of(run, keys, self.done)
+            forks = {key: fork for key, fork in begun.items() if fork is not None}
+
+            def settle(episode: Episode) -> None:
+                if episode.key in forks:
+                    forks[episode.key].settle(episode)
+
+            # Branches repeat what one policy said; where there are several, nothing branches.
+            return begun, Forking(run.only.agent, forks), settle
+        if (orders := guides_of(run, keys, self.done, self.step)) is not None:
+            missing = {key: guide for key, guide in orders.items() if guide is not None and key not in self.done}
+            texts = await self._texts(missing) if missing else {}
+            guided = Guided(run.only.agent, texts, keeps_plain=run.config.rollout.guidance.reads == "plain")
+            return orders, guided, guided.settle
+        return keys, run.advised(), _leave
+
+    async def _texts(self, missing: Mapping[EpisodeKey, Guide]) -> dict[EpisodeKey, str]:
+        run = self.run
+        workshop = Workshop(run.seats, most_turns(run, self.step), run.patience)
+        path = self.folder.guidance_file(self.step, self.round)
+        return await texts_of(workshop, missing, run.config.rollout.guidance, path, _settings(run.versions))
+
+
+def _leave(episode: Episode) -> None:
+    """Nothing is to be noted."""
+
+
+def guides_of(run: Run, keys: Sequence[EpisodeKey], played: Mapping[EpisodeKey, Episode], step: int) -> Guides | None:
+    """The episodes that can begin, and the text that each needs; None where the step has no guidance."""
+    rollout = run.config.rollout
+    if rollout.guidance is None or step <= rollout.guidance.after:
+        return None
+    return guides(keys, played, rollout.group, rollout.guidance)
 
 
 def most_turns(run: Run, step: int) -> int:
@@ -114,7 +163,11 @@ def most_turns(run: Run, step: int) -> int:
 
 
 def _journal(path: Path, versions: list[int]) -> Journal:
-    return Journal(path, {"policy_version": versions, "schema_version": SCHEMA_VERSION})
+    return Journal(path, _settings(versions))
+
+
+def _settings(versions: list[int]) -> dict[str, Any]:
+    return {"policy_version": versions, "schema_version": SCHEMA_VERSION}
 
 
 def _recorded_episodes(plan: Plan, path: Path, versions: list[int]) -> dict[EpisodeKey, Episode]:

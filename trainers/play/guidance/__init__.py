@@ -1,0 +1,1 @@
+"""Guidance: words that later attempts of a group read where all earlier ones failed."""
