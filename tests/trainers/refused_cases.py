@@ -319,7 +319,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"credit.advantage": "turn_dpo", "objective": {"reference": True}},
-        "turn_dpo learns from pairs, whose weights are of the policy before .* only update, and clip is made for",
+        "turn_dpo learns from pairs, with weights of the policy before .* only update, and clip is made for",
         PAIRS,
     ),
     (
