@@ -42,9 +42,9 @@ SHAPES = {
 
 
 def named_shape(name: str) -> str | None:
-    """The name of a shape in an id such as Qwen/Qwen2.5-1.5B-Instruct; None where there is none.
+    """The name of a shape in the id of a model, of which the part behind the slash counts; None where there is none.
 
-    >>> named_shape("Qwen/Qwen2.5-1.5B-Instruct"), named_shape("mine")
+    >>> named_shape("qwen2.5-1.5b-instruct"), named_shape("mine")
     ('qwen2.5-1.5b', None)
     """
     last = name.rpartition("/")[2].lower()

@@ -1,4 +1,4 @@
-"""Runs that differ in one thing each: doses of EPO, targets of AEPO, forms of SPA, credit of a pretrained model.
+"""Runs that differ in one thing each: doses of EPO, targets of AEPO, forms of SPA, pairs, credit of a pretrained model.
 
     nice -n 15 python -m benchmarks.credit.ablations RUN-FOLDER EPO
     python -m benchmarks.credit.ablations RUN-FOLDER SPA --minutes 30

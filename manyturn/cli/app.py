@@ -229,7 +229,7 @@ def evaluate(
         Folder for summary.json, episodes.parquet and turns.parquet; an interrupted evaluation in it continues. Of
         several policies each has a folder in it. Default: nothing is kept; of a suite, runs/suite-NAME/POLICY.
     experience
-        What the policy is shown: the experience.jsonl, or the folder, of manyturn improve; see docs/experience.md.
+        Folder of manyturn improve: what the policy is shown.
     suite
         Play a suite in place of one environment: v1, v2, or a file of manyturn suite freeze; see docs/suite.md.
     only

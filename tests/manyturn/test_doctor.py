@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from manyturn.agents.engine import device_memory
+from manyturn.agents.engine.card import device_memory
 from manyturn.agents.engine.card.device_memory import size
 from manyturn.cli import hardware_checks
 from manyturn.cli.doctor import dependencies, engines, examine, extras, print_findings, python, within

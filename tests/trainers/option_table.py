@@ -146,6 +146,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "engine=transformers": Matters(first="coarse"),
     "engine=transformers.max_batch": Unchanged(3, why="of how many replies are computed side by side"),
     "engine=transformers.reproducible": Unchanged(False, why="of which replies are computed side by side"),
+    "engine=transformers.merge_adapters": Unchanged(why="of when adapters are added to weights, and has its own tests"),
     "engine=transformers.cache_gb": Unchanged(1.0, why="there is room for all that is kept"),
     "engine=vllm": Unchanged(why="of an engine that is in an environment of its own, and has its own tests"),
     "engine=vllm.*": Unchanged(why="see vllm"),

@@ -70,6 +70,16 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"roles": {"a": "expert", "b": "mine"}},
     ),
     (
+        {"roles": {"a": "one", "b": "other", "c": "past:2"}},
+        r"past:2 is the past of the one policy that is trained, .* one, other: give the roles that learn one name",
+        {"roles": {"a": "one", "b": "one", "c": "past:2"}},
+    ),
+    (
+        {"roles": {"a": "one", "b": "past:2"}, "order": {"kind": "asynchronous"}},
+        r"past:2 takes turns with learning, and order\.kind = 'asynchronous' .*: leave one of them out",
+        {"order": {}},
+    ),
+    (
         {"roles": {"a": "one", "b": "other"}, "rollout": {"group": 4, "branching": {"initial": 2}}},
         "rollout.branching repeats what one policy said, .* leave one of them out",
         {"rollout": {"group": 4}},
@@ -359,7 +369,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"credit.advantage": "turn_dpo", "objective": {"reference": True}},
-        "turn_dpo learns from pairs, whose weights are of the policy before .* only update, and clip is made for",
+        "turn_dpo learns from pairs, with weights of the policy before .* only update, and clip is made for",
         PAIRS,
     ),
     (

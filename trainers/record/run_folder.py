@@ -26,6 +26,7 @@ from manyturn.trainers.record.metrics import checked
 _EXPLORATION = ("exploration", "estimator", "critic")  # phases of metrics
 _TABLES = ("episodes", "turns")
 _LEDGERS = "ledgers"
+SIGNATURE = "signature"  # of the code that the configuration names
 _ORIGIN = "# "  # begins the notes at the head of config.toml
 _FOLDERS = (*_TABLES, "journal", "checkpoints", ".")  # a folder comes after those in it
 _UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
@@ -212,6 +213,7 @@ class RunFolder:
         if not self._resume and not self.metrics_file.stat().st_size:
             self.metrics_file.unlink()
             self.config_file.unlink(missing_ok=True)
+            (self.path / SIGNATURE).unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

@@ -97,6 +97,8 @@ class Options(BaseModel, metaclass=_OneLine):
         what = f"{cls.__name__.removesuffix('Config')} option"
         for name in (key, *_nearest(cls, key)):
             if places := list(itertools.islice(_meant(cls, name), 4)):
+                least = min(place.count(".") for place in places)
+                places = [place for place in places if place.count(".") == least]
                 return f"unknown {what} {key!r}; did you mean {' or '.join(places)}?"
         return unknown(what, key, cls.model_fields)
 

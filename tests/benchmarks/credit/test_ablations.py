@@ -8,6 +8,8 @@ from manyturn.trainers.recipe.config_diff import changes
 OWN = {"base": set(), "epo": {"objective.epo"}, "published": {"credit.rewards", "progress"}}
 OWN |= {"spa": OWN["published"], "aepo": {"credit.advantage", "rollout.tempering"}}
 OWN |= {arm: {"credit.advantage"} for arm in ("grpo", "gigpo", "situation_gae")}
+PAIRED = {"credit.advantage", "objective.aggregation", "objective.reference"}
+OWN |= dict.fromkeys(("turn_dpo", "step_dpo", "copg"), PAIRED)
 
 
 @pytest.mark.parametrize("study", ablations.plan()[1], ids=lambda study: study.name)

@@ -57,7 +57,7 @@ def test_no_method_computes_with_what_nobody_knows(name):
         anchors=["ab", "ab", "ab", "a"],
         columns={
             column: [[0] * len(one) for one in rewards]
-            for column in ("action", "drawer", "tempered", "drift", "implicit")
+            for column in ("action", "drawer", "tempered", "drift", "implicit", "reference")
         },
         token_columns={"value": [[[0]] * len(one) for one in rewards]},
     )

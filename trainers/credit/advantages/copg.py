@@ -18,7 +18,7 @@ Implementation:
 4. A task with one scorable episode gives 0. Truncated episodes count as they ended.
 
 Differences: theirs is for one reply and learns offline from stored generations; an episode is the product of its turns
-here, and pairs are all those of the step. The penalty is ours: it costs its own turn alone.
+here, and pairs are all those of the step. The penalty is ours: it costs only its own turn.
 
 Watch: ``pair_margin``, the mean of beta (D_w - D_l) over pairs in which w earned more: it comes to rest at R_w - R_l;
 ``pairs_ranked``, the share in which it is above 0. ``advantage_std`` rising while returns are equal: departures decide,
@@ -53,7 +53,8 @@ def copg(batch: TurnBatch, config: CopgConfig) -> Advantage:
     array([ 0.533, -0.267, -0.267])
     """
     task_E, return_E = group_E(batch), batch.episode_return_E()
-    departure_E = np.bincount(batch.episode_K, batch.column(REFERENCE), len(return_E))
+    departure_E = np.zeros(len(return_E))
+    np.add.at(departure_E, batch.episode_K, batch.column(REFERENCE))
     scorable_E = ~np.isnan(return_E)
     of_task = group_statistics(return_E - config.beta * departure_E, task_E, scorable_E)
     counted_E = np.where(scorable_E & (of_task.count_K > 1), of_task.count_K, 0)

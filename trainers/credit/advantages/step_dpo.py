@@ -1,4 +1,4 @@
-"""Step-DPO: of two episodes that began alike, the better one's first different turn is preferred to the worse one's.
+"""Step-DPO: of two episodes that began equally, the better one's first different turn is preferred to the worse one's.
 
     A_k = beta / P (sum over pairs (k, l) of sigmoid(-m_kl) - sum over pairs (w, k) of sigmoid(-m_wk))
     m_wl = beta (D_w - D_l)        D_k = log pi(k) - log pi_ref(k), summed over the tokens of turn k

@@ -17,7 +17,7 @@ Implementation:
 3. A penalty for an invalid reply is taken from its own turn's return, and so makes pairs.
 4. Turns of no pair get 0. Unscorable turns are in no pair. Truncated episodes count as they ended.
 
-Differences: theirs search a tree, whose siblings have one prompt, take values from the search and from a judge, and
+Differences: theirs search a tree with one prompt for all siblings, take values from the search and from a judge, and
 learn offline from one set of pairs; here siblings are what a group's episodes have in common, and pairs are of the
 step's own episodes. Left out: anything that keeps the probability of the better turn from falling with the worse one's.
 

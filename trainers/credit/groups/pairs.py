@@ -42,7 +42,7 @@ class PairConfig(StageConfig):
             )
         if not objective.needs_fresh_samples:
             return (
-                f"{self.name} learns from pairs, whose weights are of the policy before a step's only update, and "
+                f"{self.name} learns from pairs, with weights of the policy before a step's only update, and "
                 f"{objective.name} is made for several: take the plain policy gradient (objective = 'reinforce')"
             )
         if objective.aggregation != "token-sum":
@@ -83,13 +83,13 @@ def pairs_inside(places: IntK, choices_made: IntK, values: FloatK, threshold: fl
     _, number, visits = np.unique(places, return_inverse=True, return_counts=True)
     order = np.argsort(places, kind="stable")
     order = order[((places >= 0) & (visits[number] > 1))[order]]
-    found = [np.zeros((2, 0), np.int64)]
+    blocks = [np.zeros((2, 0), np.int64)]
     for rows in np.split(order, np.flatnonzero(np.diff(places[order])) + 1):
         value, choice = values[rows], choices_made[rows]
         least = threshold + ROUNDING * np.abs(value).max(initial=1.0)
         better, worse = np.nonzero((value[:, None] - value > least) & (choice[:, None] != choice))
-        found.append(np.stack([rows[better], rows[worse]]))
-    return Pairs(*np.concatenate(found, axis=1))
+        blocks.append(np.stack([rows[better], rows[worse]]))
+    return Pairs(*np.concatenate(blocks, axis=1))
 
 
 def choices(batch: TurnBatch, situation_K: IntK) -> IntK:
@@ -129,7 +129,9 @@ def preference(batch: TurnBatch, pairs: Pairs, beta: float) -> tuple[FloatK, dic
     departure_K, rows = batch.column(REFERENCE), len(batch.turn_K)
     margin_P = beta * (departure_K[pairs.better_P] - departure_K[pairs.worse_P])
     pull_P = beta * np.exp(-np.logaddexp(0.0, margin_P)) / max(len(margin_P), 1)
-    total_K = np.bincount(pairs.better_P, pull_P, rows) - np.bincount(pairs.worse_P, pull_P, rows)
+    total_K = np.zeros(rows)
+    np.add.at(total_K, pairs.better_P, pull_P)
+    np.subtract.at(total_K, pairs.worse_P, pull_P)
     in_pair_K = np.zeros(rows, bool)
     in_pair_K[np.concatenate(pairs)] = True
     return total_K, pair_figures(margin_P, in_pair_K)

@@ -34,4 +34,5 @@ def reference(step: PlayedStep, config: ReferenceColumnConfig) -> Supplied:
     reading, batch = step.reading, step.batch
     assert reading.reference is not None, "a run without a reference is refused"
     ratio_T = reading.at_replies(reading.logprob).astype(np.float64) - reading.at_replies(reading.reference)
-    return Supplied(columns={"reference": np.bincount(batch.turn_of_T, ratio_T, len(batch.turn_K))})
+    sum_K = np.bincount(batch.turn_of_T, ratio_T, len(batch.turn_K)).astype(np.float64, copy=False)
+    return Supplied(columns={"reference": sum_K})

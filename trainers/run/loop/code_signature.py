@@ -19,8 +19,8 @@ from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.registration.env_registry import guarded_arguments, is_only_by_hand
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.recipe.role_config import RoleConfig, RoleKind
+from manyturn.trainers.record.run_folder import SIGNATURE
 
-FILE = "signature"
 _KEY_BYTES = 32
 _LONGEST = 100  # bytes of a signature
 NamedCode = tuple[str, Mapping[str, Any]]
@@ -29,12 +29,12 @@ NamedCode = tuple[str, Mapping[str, Any]]
 def sign(run: Path, config: RunConfig) -> None:
     """Sign what a run names; a run that names no code gets no signature."""
     if named_code(config) or named_partners(config):
-        replace_text(run / FILE, _signature(config) + "\n")
+        replace_text(run / SIGNATURE, _signature(config) + "\n")
 
 
 def is_signed(run: Path, config: RunConfig) -> bool:
     """True where this account has named what the run names."""
-    file = run / FILE
+    file = run / SIGNATURE
     signature = file.read_bytes()[:_LONGEST].strip() if file.is_file() else b""
     return hmac.compare_digest(signature, _signature(config).encode())
 

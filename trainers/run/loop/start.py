@@ -76,14 +76,14 @@ class RunStart:
 def start_of(folder: RunFolder, config: RunConfig | None, steps: int | None, accept: Collection[str]) -> RunStart:
     """The start of a run, or of its continuation. Raises ConfigError for edits or code not accepted."""
     settings = folder.read_config() if config is None else located(config)
-    if config is None and "code" not in accept:
-        check_signed(folder.path, settings)
     checkpoint = _newest(folder)
     if steps is not None:
         settings = lengthened(settings, steps, checkpoint)
     edits = edits_since(checkpoint, settings)
     if "config" not in accept:
         refuse_edits(folder.path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
+    if config is None and "code" not in accept:
+        check_signed(folder.path, settings)
     return RunStart(settings, checkpoint, accept, edits, task_words=() if config is None else config.tasks or ())
 
 

@@ -41,11 +41,10 @@ from manyturn.trainers.recipe.role_config import RoleKind
 from manyturn.trainers.record.checkpoint import ONE_POLICY, read_tensors
 from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.run.setup.frozen_roles import FrozenRoles
-from manyturn.trainers.run.setup.mixture import check_mixture, members_of
 from manyturn.trainers.run.setup.past_selves import PastSelf, past_selves
 from manyturn.trainers.run.setup.placement import engine_of, seats_of
 from manyturn.trainers.run.setup.policy_model import choose_device, policy_model
-from manyturn.trainers.run.setup.task_check import check_tasks, panels_of
+from manyturn.trainers.run.setup.task_check import check_mixture, check_tasks, members_of, panels_of
 from manyturn.trainers.run.setup.trainee import Trainee
 
 T = TypeVar("T")

@@ -1,22 +1,53 @@
-"""Check of the environment's tasks before anything is learnt.
+"""Check of environments and tasks before anything is learnt.
 
-A fault that only the evaluation at the end would meet costs the whole training.
+A fault that only the evaluation at the end would meet costs the whole training. A run may have several environments,
+and one policy plays episodes of all. What belongs to an environment stays its own: instructions, limits of turns,
+wrappers, workers, panel, figures. What is the run's is shared: model, vocabulary, reply format, context, credit.
 """
 
 from collections.abc import Mapping, Sequence
 
 from manyturn.agents.evaluation.evaluate import NotHeldOut
+from manyturn.agents.model.model_config import has_tools
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.tasks.duplicate_tasks import id_fault
 from manyturn.envs.contract.tasks.mixed_tasks import own_task
 from manyturn.envs.contract.tasks.panel import Panel, make_panel
 from manyturn.envs.contract.tasks.task import LazyTasks, Task
 from manyturn.envs.contract.tasks.task_filter import chosen_tasks
+from manyturn.envs.hosting.local.mixed_seats import MixedSeats
 from manyturn.envs.hosting.local.seats import Seats
 from manyturn.trainers.recipe.config import RunConfig
-from manyturn.trainers.run.setup.mixture import members_of
 
 _MADE = 100  # training tasks looked at of a list that makes each when asked; of one in memory, all
+
+
+def members_of(seats: Seats) -> Mapping[str, Seats]:
+    """Name of each environment -> its seats; of one environment, its name in messages."""
+    return seats.members if isinstance(seats, MixedSeats) else {seats.facts.name: seats}
+
+
+def check_mixture(config: RunConfig, seats: Seats) -> None:
+    """Raise ConfigError where a part that all environments share does not fit one of them.
+
+    Args:
+        config: fitted to the environments.
+    """
+    if not config.envs:
+        return
+    members = members_of(seats)
+    plain = [name for name, own in members.items() if not has_tools(own.facts)]
+    if config.agent.format.name == "tool_call" and plain and len(plain) < len(members):
+        raise ConfigError(
+            f"agent.format = 'tool_call' writes calls of tools, and {', '.join(plain)} of envs has none: set "
+            "agent.format to tagged, or leave it out of envs"
+        )
+    mute = [name for name, own in members.items() if not own.facts.has_expert]
+    if config.warmup.imitates and mute and len(mute) < len(members):
+        raise ConfigError(
+            f"the warm-up imitates experts, and {', '.join(mute)} of envs has none: give it an expert(), leave it out "
+            "of envs, or set warmup.episodes = 0"
+        )
 
 
 def panels_of(config: RunConfig, seats: Seats) -> dict[str, tuple[Seats, Panel]]:
