@@ -217,8 +217,9 @@ class _Rounds:
         """The experience after a round. Raises ExperienceError where a method's entries hide where they come from."""
         before, played = self.experience, attempts_of(evaluation)
         write = functools.partial(self._writer.write, number)
-        entries = tuple(await self._method.learn(Round(number, played, before), write))
-        seen = before.seen.union(evaluation.panel.contents)
+        earlier = max((entry.round for entry in self._plan.start.entries), default=0)  # whose ids are taken
+        entries = tuple(await self._method.learn(Round(earlier + number, played, before), write))
+        seen = before.contents.union(evaluation.panel.contents)
         for entry in entries:
             _check_origin(entry, before.entries, seen)
         changed = entries != before.entries

@@ -210,7 +210,7 @@ def evaluate(
     split
         The split that the panel is taken from. Default: test.
     limit
-        Tasks on the panel, at most. Default: 128, or all that --tasks names.
+        Most tasks on the panel. Default: 128, or all of --tasks.
     tasks
         Tasks to play: ids, @FILE of ids, failed:FOLDER for those at which the policy of an evaluation failed, or
         tag=NAME. Several are put together. Default: the first of the split.

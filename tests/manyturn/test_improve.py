@@ -137,7 +137,7 @@ def test_cases_of_similar_tasks_let_a_python_policy_rise(command, tmp_path, monk
     first, last = rounds_of(Path("out"))
     assert first["validation"]["validation"]["mean"] == 0
     # The word of a red door is the first, which no attempt says: "please" comes in its place.
-    assert last["validation"]["validation"]["mean"] == 0.8 and len(last["solved"]) == 5
+    assert last["validation"]["validation"]["mean"] == 0.8 and len(last["solved"]) == 4
     more = command(*words, "--rounds", 3, "--out", "out")
     assert more.code == 0 and [one["unchanged_since"] for one in rounds_of(Path("out"))] == [None, None, 1, 1]
     other = command(*words, "--method.failures", "false", "--out", "out")

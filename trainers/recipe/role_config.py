@@ -64,7 +64,7 @@ _INSTEAD: Mapping[RoleKind, str] = {
 
 
 class RoleConfig(Options):
-    """Policy of a role. A text alone is its policy."""
+    """Policy of a role. A plain string is the policy."""
 
     policy: str
     """Name of a policy that this run trains, expert, random, openai:MODEL, FILE.py:POLICY, past:K, or whatever has a
@@ -149,7 +149,7 @@ class RoleConfig(Options):
         return self.model_copy(update={"policy": word})
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        """Why the policy cannot play in a run."""
+        """Reason why the policy cannot play in a run."""
         if self.kind is not RoleKind.PAST:
             return None
         if len(run.trained_roles) > 1:

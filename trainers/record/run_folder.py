@@ -184,9 +184,13 @@ class RunFolder:
         """The file with the groups that a step learns from, where these do not follow from their tasks."""
         return self.path / "journal" / f"step_{step:06d}_choice.jsonl"
 
-    def answer_file(self, step: int) -> Path:
-        """The file with the answers of endpoints in a step, kept until the step is part of a checkpoint."""
-        return self.path / "answers" / f"step_{step:06d}.jsonl"
+    def answer_file(self, step: int | None) -> Path:
+        """The file with the answers of endpoints in a step, kept until the step is part of a checkpoint.
+
+        Args:
+            step: None for answers outside of steps, as on held-out tasks and in the warm-up, which stay.
+        """
+        return self.path / "answers" / ("other.jsonl" if step is None else f"step_{step:06d}.jsonl")
 
     def forget_journals_after(self, step: int, round: int) -> None:
         """Remove the journals of later rounds and steps."""

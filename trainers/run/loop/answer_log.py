@@ -1,6 +1,6 @@
 """Answers of endpoints that play roles, kept until a checkpoint holds their step: no answer is paid for twice.
 
-A model at an endpoint may answer the same request otherwise when it is asked again. A run that was killed plays a step
+A model at an endpoint may answer the same request differently when it is asked again. A run that was killed plays a step
 again where the engine keeps bits; it then gets the answers that it had, and comes to the same weights.
 """
 
@@ -17,7 +17,7 @@ from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.trainers.record.run_folder import RunFolder
 
 _SETTINGS = {"answers": 1}
-_OF_A_STEP = re.compile(r"(?:train|validation)/(\d+)")  # stages; all others belong to the time before the first step
+_OF_A_STEP = re.compile(r"train/(\d+)")  # stages; answers of all others, such as held-out tasks, are kept for good
 
 
 class AnswerLog:
@@ -25,7 +25,7 @@ class AnswerLog:
 
     def __init__(self, folder: RunFolder):
         self._folder = folder
-        self._open, self._answers = dict[int, Journal](), dict[int, dict[str, dict[str, Any]]]()
+        self._open, self._answers = dict[int | None, Journal](), dict[int | None, dict[str, dict[str, Any]]]()
 
     def __enter__(self) -> Self:
         return self
@@ -50,7 +50,7 @@ class AnswerLog:
             self._journal(step).append({"request": request, **plain})
         self._answers[step][request] = plain
 
-    def _journal(self, step: int) -> Journal:
+    def _journal(self, step: int | None) -> Journal:
         """The journal of a step, whose file may have gone with a checkpoint since it was opened."""
         if (journal := self._open.get(step)) is not None and journal.path.exists():
             return journal
@@ -61,7 +61,7 @@ class AnswerLog:
         self._answers[step] = {entry["request"]: entry for entry in self._open[step].entries}
         return self._open[step]
 
-    def _close(self, step: int) -> None:
+    def _close(self, step: int | None) -> None:
         with self._folder.writing():
             self._open.pop(step).__exit__(None, None, None)
         del self._answers[step]
@@ -77,9 +77,9 @@ def opened(path: Path) -> Journal:
         return Journal(path, _SETTINGS).__enter__()
 
 
-def _step_of(key: EpisodeKey) -> int:
+def _step_of(key: EpisodeKey) -> int | None:
     step = _OF_A_STEP.match(key.stage)
-    return int(step[1]) if step else 0
+    return int(step[1]) if step else None
 
 
 def _completion(plain: dict[str, Any]) -> Completion:

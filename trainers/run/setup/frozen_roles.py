@@ -95,7 +95,8 @@ class FrozenRoles:
         else:
             if entry.agent is not None:
                 raise ConfigError(f"agent has no effect: {entry.policy} acts as it was trained to; leave it out")
-            language, config, sampling = run.language(_policy_of(run, role)), run.config.agent, run.config.sampling
+            language = run.language(_policy_of(run, role), self.device)
+            config, sampling = run.config.agent, run.config.sampling
         name = f"{entry.policy if run is None else run.label}, weights {weights_hash(language.model)[:16]}"
         return self.agent(language, config, local_sampling(sampling, entry), name)
 
@@ -109,7 +110,7 @@ class FrozenRoles:
 
 
 def local_sampling(usual: Sampling, entry: RoleConfig) -> Sampling:
-    """How a model here draws in a role."""
+    """Sampling of a model here in a role."""
     given = {} if entry.sampling is None else entry.sampling.model_dump(include=entry.sampling.model_fields_set)
     return usual.model_copy(update=given)
 

@@ -360,7 +360,7 @@ class _TraineeParts:
             lora,
             rank_share=None if ranks is None else ranks.share_of(self.device),
             beside=config.learner.states_bytes if ranks is None else 0.0,
-            reference=config.objective.kl is not None,
+            reference=config.objective.keeps_reference,
             bodies=sum(getattr(head, "body", "own") == "own" for head in heads),
             moments=not config.learner.offload_optimizer,
             max_context=config.agent.max_context,

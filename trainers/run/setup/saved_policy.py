@@ -37,9 +37,9 @@ class SavedRun:
         """Name of the run with its step."""
         return f"{self.path.name} step {self.state['step']}"
 
-    def language(self, policy: str) -> LanguageModel:
-        """Model of one of its policies."""
-        return loaded(str(self.checkpoint / beside("model", policy)))
+    def language(self, policy: str, device: torch.device | None = None) -> LanguageModel:
+        """Model of one of its policies; see ``loaded``."""
+        return loaded(str(self.checkpoint / beside("model", policy)), device)
 
 
 def saved_run(folder: Path) -> SavedRun | None:

@@ -124,7 +124,7 @@ def step_forecast(config: RunConfig, model: PreTrainedConfig, gpu: Gpu, episodes
     passes = episodes.nodes / shape.nodes
     reading = count_pass(model, shape, config.learner, learns=False)
     learning = count_pass(model, shape, config.learner, learns=True)
-    readings = (config.learner.old_logprobs == "learner") + (config.objective.kl is not None)
+    readings = (config.learner.old_logprobs == "learner") + (config.objective.keeps_reference)
     parts = (
         _decoding(config, model, gpu, episodes, weights, token),
         _prompts(gpu, episodes, weights, reading, shape),
@@ -149,7 +149,7 @@ def _context(config: RunConfig, model: PreTrainedConfig) -> EngineContext:
         frozenset(),
         bool(config.learner.lora_rank),
         beside=config.learner.states_bytes,
-        reference=config.objective.kl is not None,
+        reference=config.objective.keeps_reference,
         moments=not config.learner.offload_optimizer,
         max_context=config.agent.max_context,
     )
