@@ -65,6 +65,16 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"roles": {"a": "expert", "b": "mine"}},
     ),
     (
+        {"roles": {"a": "one", "b": "other", "c": "past:5"}},
+        r"past:5 is the past of the one policy that is trained, and \[roles\] names one, other: give the roles",
+        {"roles": {"a": "one", "b": "one", "c": "past:5"}},
+    ),
+    (
+        {"roles": {"a": "one", "b": "past:5"}, "order": {"kind": "asynchronous"}},
+        r"past:5 takes turns with learning, and order\.kind = 'asynchronous' plays .* leave one of them out",
+        {"roles": {"a": "one", "b": "expert"}},
+    ),
+    (
         {"roles": {"a": "one", "b": "other"}, "rollout": {"group": 4, "branching": {"initial": 2}}},
         "rollout.branching repeats what one policy said, .* leave one of them out",
         {"rollout": {"group": 4}},
