@@ -173,7 +173,7 @@ def write_table(path: Path, rows: Sequence[Row], schema: Schema) -> None:
     fields = [pa.field(name, _types()[kind], nullable=name in schema.nullable) for name, kind in schema.kinds.items()]
     metadata = {"schema_version": str(schema.version), "table": schema.table, "rows": str(len(rows))}
     try:
-        table = pa.Table.from_pylist(list(map(masked_value, rows)), schema=pa.schema(fields, metadata=metadata))
+        table = pa.Table.from_pylist(masked_value(list(rows)), schema=pa.schema(fields, metadata=metadata))
     except (pa.ArrowException, OverflowError) as error:
         raise RecordsError(f"{path}: a value does not fit its column: {error}") from error
     replace_file(path, lambda aside: pq.write_table(table, aside, compression="zstd", write_page_checksum=True))

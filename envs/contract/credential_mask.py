@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -33,11 +33,17 @@ def masked(text: str) -> str:
 
 def masked_value(value: Any) -> Any:
     """Plain values with their texts masked; names of tables stay."""
+    secrets = _secrets()  # once: a table has ten thousands of texts
+    mask = _masker(secrets) if secrets else str
+    return _with_texts(value, mask)
+
+
+def _with_texts(value: Any, mask: Callable[[str], str]) -> Any:
     if isinstance(value, str):
-        return masked(value)
+        return mask(value)
     if isinstance(value, dict):
-        return {name: masked_value(item) for name, item in value.items()}
-    return [masked_value(item) for item in value] if isinstance(value, list | tuple) else value
+        return {name: _with_texts(item, mask) for name, item in value.items()}
+    return [_with_texts(item, mask) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _secrets() -> frozenset[str]:
