@@ -111,12 +111,12 @@ async def critiques(workshop: Workshop, guides: Sequence[Guide], config: Critiqu
 def _answer(workshop: Workshop, model: AskedModel, attempt: Episode) -> str:
     rules = workshop.seats.of(attempt.task).facts.instructions
     lines = [f"{turn.observation}\n> {turn.action or turn.reply}" for turn in attempt.turns]
-    asked = [
+    messages = [
         {"role": "system", "content": _ASKED.format(rules)},
         {"role": "user", "content": "\n\n".join([*lines, attempt.last])},
     ]
     try:
-        return model.ask(asked, model.deadline(), lambda choice: " ".join(choice.text.split()))
+        return model.ask(messages, model.deadline(), lambda choice: " ".join(choice.text.split()))
     except Unanswered as error:
         raise TooManyErrors(
             f"the critic {error}: start its endpoint and continue with --resume, or set critic = 'scripted'"

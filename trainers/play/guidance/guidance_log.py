@@ -62,8 +62,8 @@ def _is_of(entry: Mapping[str, Any], orders: Mapping[EpisodeKey, str]) -> bool:
 
 def _order(guide: Guide, config: GuidanceConfig) -> str:
     """A hash of what a text is made from."""
-    return digest(config.model_dump_json(), guide.level, list(guide.source.key), _said(guide.source))
+    return digest(config.model_dump_json(), guide.level, list(guide.source.key), _replies_of(guide.source))
 
 
-def _said(episode: Episode) -> list[list[str]]:
+def _replies_of(episode: Episode) -> list[list[str]]:
     return [[turn.observation, turn.reply, turn.action] for turn in episode.turns]
