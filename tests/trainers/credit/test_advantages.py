@@ -132,7 +132,7 @@ def test_replies_without_a_token_and_single_turns_are_taken(stages):
         token_columns={name: [[[], []], [[]]] for name in ("value", "entropy", "teacher", "likelihood")},
     )
     columns = {name: [[0]] for name in COLUMNS}
-    tokens = {"value": [[[0.5]]], "entropy": [[[1.0]]], "teacher": [[[0.5]]]}
+    tokens = {"value": [[[0.5]]], "entropy": [[[1.0]]], "teacher": [[[0.5]]], "likelihood": [[[0.5]]]}
     single = TurnBatch.from_episodes([[1.0]], ["a"], anchors=[["x"]], columns=columns, token_columns=tokens)
     assert np.isfinite(run(silent, stages).advantage_K).all()
     assert stages in PLAIN or run(single, stages).advantage_K.tolist() == [0.0]

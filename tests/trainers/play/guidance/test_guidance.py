@@ -232,8 +232,8 @@ def test_texts_are_in_training_episodes_and_nowhere_else(guidance, tmp_path):
     for line in lines:
         rows = read_turns(folder / "turns" / f"step_{line['step']:06d}.parquet")
         first = [row for row in rows if row["turn"] == 0]
-        told = [any(word in row["observation"] for word in WORDS) for row in first]
-        assert line["guided"] == pytest.approx(np.mean(told))
+        are_shown = [any(word in row["observation"] for word in WORDS) for row in first]
+        assert line["guided"] == pytest.approx(np.mean(are_shown))
         assert not any(word in row["observation"] for row in rows if row["turn"] for word in WORDS)
         assert (line["guided"] > 0) == (line["step"] > guidance.get("after", 0))
     assert HintsConfig(**HINTS).levels == 2
