@@ -139,6 +139,8 @@ def test_cases_of_similar_tasks_let_a_python_policy_rise(command, tmp_path, monk
     assert more.code == 0 and [one["unchanged_since"] for one in rounds_of(Path("out"))] == [None, None, 1, 1]
     other = command(*words, "--method.failures", "false", "--out", "out")
     assert other.code == command_exit.BAD_INPUT and "method" in other.err and len(rounds_of(Path("out"))) == 4
+    chained = command(*words, "--rounds", 1, "--experience", "out", "--out", "next")
+    assert chained.code == 0, chained.err
 
 
 class TestHeldOut:

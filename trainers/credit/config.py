@@ -30,7 +30,7 @@ class CreditConfig(Options):
     @property
     def needs(self) -> dict[str, str]:
         """Column -> the stage that cannot work without it."""
-        return {column: stage.name for stage in self._stages for column in stage.needs}
+        return {column: stage.name for stage in self._stages for column in sorted(stage.needs)}
 
     @property
     def uses(self) -> dict[str, str]:
