@@ -10,6 +10,7 @@ which each takes as long as its products or its bytes, whichever is more.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -35,7 +36,8 @@ FILE = 0.25e9  # bytes a second of weights on their way to vLLM: written, hashed
 _KV_COPIES = 3  # that engine transformers makes of keys and values: gathered, written, read
 
 
-class StepEpisodes(NamedTuple):
+@dataclass(frozen=True)
+class StepEpisodes:
     """The episodes of a step.
 
     Attributes:
