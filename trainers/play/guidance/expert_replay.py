@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from manyturn.agents.play.concurrent_episodes import gather
-from manyturn.agents.play.episode import Act, Cut, Episode, Player, Policy
+from manyturn.agents.play.episode import Act, Cut, Episode, LimitReached, Player, Policy
 from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.handle.env_handle import Answer
@@ -57,12 +57,11 @@ class _ReviewPlayer:
         self.ledger = None
 
     async def act(self, step: Answer, seat: Seat) -> Act:
+        if len(self._words) == len(self._attempt.turns):  # a limit of the policy's had ended it
+            raise LimitReached(f"member {self._attempt.key.member} had no further turn")
         turn = self._attempt.turns[len(self._words)]
         self._words.append(await seat.expert())
-        done = len(self._words) == len(self._attempt.turns)
-        # A cut reply did not act; after the last turn there is nothing more to repeat.
-        cut = Cut(0, ends=done) if turn.fault == "cut" else None
-        return Act(turn.reply, turn.action, cut=cut)
+        return Act(turn.reply, turn.action, cut=Cut(0) if turn.fault == "cut" else None)
 
     def leave(self) -> None:
         """Nothing is kept."""

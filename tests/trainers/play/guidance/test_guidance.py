@@ -149,6 +149,13 @@ def test_a_learner_that_reads_the_text_learns_from_what_was_drawn(tmp_path):
     assert all((one == other).all() for one, other in zip(ours, drawn, strict=True))
 
 
+def test_attempts_that_a_limit_of_tokens_ended_are_criticised_as_far_as_they_went(tmp_path):
+    config = guided_run({"name": "critique", "members": 2}, agent={"max_episode_tokens": 8})
+    with RunFolder(tmp_path / "run", resume=False) as folder:
+        episodes = asyncio.run(one_step(folder, config))[0]
+    assert {episode.cause for episode in episodes} >= {"tokens"} and any(episode.guidance for episode in episodes)
+
+
 # ---- where a text is shown, and what a kill leaves
 
 
