@@ -46,7 +46,7 @@ class Attempt:
 
     @property
     def outcome(self) -> str:
-        """How it ended, in words."""
+        """Its ending, in words."""
         verdict = "success" if self.won else "failure"
         score = "" if self.score is None else f", score {self.score:g}"
         return f"{verdict}{score} after {len(self.steps)} turns ({self.ending})"

@@ -28,7 +28,7 @@ class BudgetSpent(RuntimeError):
 
 
 class Purse:
-    """What was spent, and how much may be.
+    """Spending so far, and its limits.
 
     Attributes:
         spent: by all replies so far, those of earlier calls included.

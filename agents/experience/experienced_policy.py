@@ -37,7 +37,7 @@ class Experienced:
         self._selector = Selector(experience)
 
     def __getattr__(self, name: str) -> Any:
-        """What else there is to know about a policy, such as its sampling and its prices, is that of the inner one."""
+        """Any other attribute, such as sampling and prices: that of the inner policy."""
         if name == "policy":  # while an object is copied it has no attributes yet
             raise AttributeError(name)
         return getattr(self.policy, name)

@@ -40,7 +40,7 @@ class RoundResult:
 
     @property
     def total(self) -> Spent:
-        """What all phases took."""
+        """Spending of all phases."""
         return NOTHING.plus(*self.spent.values())
 
     def plain(self) -> dict[str, Any]:

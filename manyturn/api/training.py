@@ -110,7 +110,7 @@ def resume(
 
 
 def accepted(*, config: bool, env: bool, code: bool) -> tuple[str, ...]:
-    """What a continued run goes on with: changes since the last checkpoint, and code that others have named."""
+    """Acceptance of changes since the last checkpoint, and of code that others have named."""
     return tuple(name for name, is_accepted in (("config", config), ("env", env), ("code", code)) if is_accepted)
 
 
