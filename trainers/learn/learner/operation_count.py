@@ -217,7 +217,8 @@ def _bytes(tensors: Sequence[torch.Tensor]) -> float:
 def _flops(func: Any, name: str, args: Any, kwargs: Any, result: Any) -> float:
     if name.startswith(_CPU_ATTENTION):
         backwards = name.endswith("backward")
-        query, key, value = (each.shape for each in (args[1:4] if backwards else args[:3]))
+        query, *others = (each.shape for each in (args[1:4] if backwards else args[:3]))
+        key, value = ((*each[:1], query[1], *each[2:]) for each in others)  # torch 2.11 counts no shared heads
         return float(sdpa_flop_count(query, key, value)) * (2.5 if backwards else 1.0)
     count = flop_registry.get(func.overloadpacket)
     return float(count(*args, **kwargs, out_val=result)) if count is not None else 0.0
