@@ -106,6 +106,7 @@ SHOWN = (
     ShownMetric("estimate_explained", "explained {:.0%}"),
     ShownMetric("value_explained", "critic explained {:.0%}"),
 )
+_OWNER_FORMS = {"return": "return {:.2f}"}  # of a role: in most games success is one side's alone
 
 
 def owned_keys(lines: Iterable[Mapping[str, Any]], metric: str) -> list[tuple[str, str]]:
@@ -123,10 +124,13 @@ def figures_in_line(line: Mapping[str, Any]) -> list[str]:
 
     >>> figures_in_line({"success": 0.5, "buyer/entropy": 0.25, "buyer/grad_norm": 1.0})
     ['success 0.50', 'buyer: entropy 0.250  grad 1.00']
+    >>> figures_in_line({"success": 0.5, "return": 1.0, "buyer/return": 0.25, "buyer/invalid": 0.0})
+    ['success 0.50', 'buyer: return 0.25']
     """
     by_owner: dict[str, list[str]] = {"": []}
     for shown in SHOWN:
-        for owner, key in owned_keys([line], shown.key) if shown.form else ():
-            if line[key] is not None:
-                by_owner.setdefault(owner, []).append(shown.form.format(line[key]))
+        for owner, key in owned_keys([line], shown.key):
+            form = _OWNER_FORMS.get(shown.key, shown.form) if owner else shown.form
+            if form and line[key] is not None and not (owner and shown.key == "invalid" and not line[key]):
+                by_owner.setdefault(owner, []).append(form.format(line[key]))
     return by_owner.pop("") + [f"{owner}: {'  '.join(figures)}" for owner, figures in by_owner.items()]

@@ -38,6 +38,7 @@ def register_all() -> None:
     register("manyturn/Talk-Booking-v0", "manyturn.envs.talk.booking.env:Booking")
     register("manyturn/Talk-Negotiation-v0", "manyturn.envs.talk.bargain.negotiation:Negotiation")
     register("manyturn/Talk-SelfPlay-v0", "manyturn.envs.talk.bargain.self_play:SelfPlay")
+    register("manyturn/Talk-Werewolf-v0", "manyturn.envs.talk.werewolf.env:Werewolf")
     register("manyturn/Talk-TwentyQuestions-v0", "manyturn.envs.talk.guessing.env:TwentyQuestions")
     register("manyturn/Talk-GuessCity-v0", "manyturn.envs.talk.guessing.env:GuessCity")
     register("manyturn/Talk-Support-v0", "manyturn.envs.talk.support.env:Support")

@@ -17,6 +17,7 @@ HARDER = [
     ("manyturn/Talk-Negotiation-v0", {"difficulty": "hard"}),
     ("manyturn/Talk-Negotiation-v0", {"game": "split", "difficulty": "hard", "rewards": "turns"}),
     ("manyturn/Talk-SelfPlay-v0", {"game": "split"}),
+    ("manyturn/Talk-Werewolf-v0", {}),
     ("manyturn/Talk-TwentyQuestions-v0", {"difficulty": "hard", "rewards": "turns"}),
     ("manyturn/Talk-GuessCity-v0", {"difficulty": "hard", "rewards": "turns"}),
     ("manyturn/Talk-Support-v0", {"difficulty": "hard", "rewards": "turns"}),
