@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +63,20 @@ def finish_recipe(recipe: str, seed: int, out: Path, words: Sequence[str] = (), 
         new = ["--recipe", recipe, *words, "--seed", str(seed)]
         train_apart(["--resume", str(out)] if begun else new, out)
     return json.loads((out / "summary.json").read_text())
+
+
+def words_of(values: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Sections of a configuration as words of the command line.
+
+    >>> words_of({"steps": 3, "rollout": {"tasks": 8}})
+    ['--steps', '3', '--rollout.tasks', '8']
+    """
+    words = []
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            words += words_of(value, f"{name}.")
+        else:
+            plain = str(value).lower() if isinstance(value, bool) else str(value)
+            words += [f"--{name.replace('_', '-')}", plain]
+    return words

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import manyturn as mt
-from benchmarks.kit.process import finish_recipe
+from benchmarks.kit.process import finish_recipe, words_of
 from benchmarks.kit.provenance import RESULTS, origin, write
 
 HERE = Path(__file__).with_suffix(".toml")
@@ -65,7 +65,7 @@ def against_past(seed: int, folder: Path, plan: dict[str, Any]) -> dict[str, Any
     ``less_own`` is paired by game: the share that the werewolf wins in a meeting, less the share when both sides are
     the last ones.
     """
-    finish_recipe("werewolf-tiny", seed, folder, _words(BOTH_LEARN), **BOTH_LEARN)
+    finish_recipe("werewolf-tiny", seed, folder, words_of(BOTH_LEARN), **BOTH_LEARN)
     last, games = BOTH_LEARN["steps"], plan["games"]
     own = met(folder, last, last, games)
     rows: dict[str, Any] = {"seed": seed, "own": won(own)}
@@ -78,15 +78,6 @@ def against_past(seed: int, folder: Path, plan: dict[str, Any]) -> dict[str, Any
         for (name, meeting), comparison in zip(meetings.items(), compared, strict=True):
             rows[name] = {**won(meeting), "less_own": _turned(comparison["success"], "difference")}
     return rows
-
-
-def _words(values: dict[str, Any], prefix: str = "") -> list[str]:
-    """Values of a configuration as words of the command line."""
-    words = []
-    for key, value in values.items():
-        name = f"{prefix}{key}"
-        words += _words(value, f"{name}.") if isinstance(value, dict) else [f"--{name.replace('_', '-')}", str(value)]
-    return words
 
 
 def main() -> None:
