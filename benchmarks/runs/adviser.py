@@ -27,13 +27,18 @@ def alone(model: Path, games: int, out: Path, **sampling: float) -> dict[str, An
     """Success of the model without an adviser."""
     options = {"agent": ACTOR["agent"], "sampling": {**ACTOR["sampling"], **sampling}}
     mt.evaluate(str(model), ENV, env_args={"difficulty": "easy"}, limit=games, out=out, **options)
-    return _success(json.loads((out / "summary.json").read_text()))
+    return _evaluated(out)
 
 
 def advised(run: Path, games: int, out: Path, adviser: str) -> dict[str, Any]:
     """Success with another adviser than the run's."""
     mt.evaluate(str(run), limit=games, out=out, roles={"adviser": adviser})
-    return _success(json.loads((out / "summary.json").read_text()))
+    return _evaluated(out)
+
+
+def _evaluated(out: Path) -> dict[str, Any]:
+    success = json.loads((out / "summary.json").read_text())["success"]
+    return _success({**success, "success": success["mean"]})
 
 
 def _success(summary: dict[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,8 @@ def met(folder: Path, wolf: int, village: int, games: int) -> Path:
 
 def won(meeting: Path) -> dict[str, float]:
     """Share of a meeting's games that the werewolf wins."""
-    return wins(json.loads((meeting / "summary.json").read_text()))
+    success = json.loads((meeting / "summary.json").read_text())["success"]
+    return wins({**success, "success": success["mean"]})
 
 
 def against_script(seed: int, folder: Path) -> dict[str, Any]:
