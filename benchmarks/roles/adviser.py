@@ -1,6 +1,6 @@
 """A tiny adviser that learns to steer a frozen language model.
 
-    python -m benchmarks.runs.adviser RUN-FOLDER --model FOLDER
+    python -m benchmarks.roles.adviser RUN-FOLDER --model FOLDER
 
 The model plays easy mazes alone, with the advice of random commands, and with an adviser of the recipe ``adviser-tiny``
 before and after training; all on the same held-out tasks. ``FOLDER`` holds SmolLM2-135M-Instruct, whose weights never

@@ -1,6 +1,6 @@
 """Werewolf against scripted players, and both sides against their past selves.
 
-    python -m benchmarks.runs.werewolf RUN-FOLDER      two runs for each seed, about fifteen minutes of CPU time each
+    python -m benchmarks.roles.werewolf RUN-FOLDER      two runs for each seed, about fifteen minutes of CPU time each
 
 Of each seed one run trains a werewolf against scripted players, and one trains a werewolf and the other players against
 each other. Then each side's last weights meet the other side's weights after earlier steps, on held-out games. The same

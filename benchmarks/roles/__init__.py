@@ -1,0 +1,1 @@
+"""Several policies in one episode: partners, advisers and past selves."""
