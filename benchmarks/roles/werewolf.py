@@ -1,9 +1,9 @@
 """Werewolf against scripted players, and both sides against their past selves.
 
-    python -m benchmarks.roles.werewolf RUN-FOLDER      two runs for each seed, about fifteen minutes of CPU time each
+    python -m benchmarks.roles.werewolf RUN-FOLDER      about half an hour of CPU time
 
-Of each seed one run trains a werewolf against scripted players, and one trains a werewolf and the other players against
-each other. Then each side's last weights meet the other side's weights after earlier steps, on held-out games. The same
+Some runs train a werewolf against scripted players, and others train a werewolf and the other players against each
+other. Then each side's last weights meet the other side's weights after earlier steps, on held-out games. The same
 command continues runs that were interrupted. ``werewolf.toml`` has what was expected.
 """
 
@@ -20,7 +20,7 @@ from benchmarks.kit.provenance import RESULTS, origin, write
 HERE = Path(__file__).with_suffix(".toml")
 OUT = RESULTS / "werewolf.json"
 VILLAGE = dict.fromkeys(("seer", "first_villager", "second_villager", "third_villager"), "village")
-BOTH_LEARN = {"roles": VILLAGE, "rollout": {"tasks": 8}, "steps": 40, "checkpoint_every": 10, "keep_checkpoints": 9}
+BOTH_LEARN = {"roles": VILLAGE, "steps": 40, "checkpoint_every": 10, "keep_checkpoints": 9}
 
 
 def wins(summary: dict[str, Any]) -> dict[str, float]:
@@ -90,6 +90,8 @@ def main() -> None:
     script, past = [], []
     for seed in range(plan["seeds"]):
         script.append(against_script(seed, chosen.folder / f"script-{seed}"))
+        write(OUT, about, {"plan": plan, "against_script": script, "against_past": past})
+    for seed in range(plan["past_seeds"]):
         past.append(against_past(seed, chosen.folder / f"past-{seed}", plan))
         write(OUT, about, {"plan": plan, "against_script": script, "against_past": past})
 
