@@ -18,17 +18,16 @@ from manyturn.envs.hosting.local.seats import Seat
 
 
 class Partner:
-    """A policy that plays a role and does not learn.
+    """A policy that plays roles and does not learn.
 
     Its limits and failures are none of those that learn: each is an error of the episode, under the role's name.
 
     Args:
         policy: a model, an endpoint, a policy in Python.
-        role: the role, for messages.
     """
 
-    def __init__(self, policy: Policy, role: str):
-        self.policy, self.role, self.name = policy, role, policy.name
+    def __init__(self, policy: Policy):
+        self.policy, self.name = policy, policy.name
 
     def join(self, key: EpisodeKey, instructions: str, ledger: Ledger) -> "PartnerPlayer":
         """Begin an episode in which other policies play too.
@@ -36,16 +35,14 @@ class Partner:
         Args:
             ledger: of the episode, which counts its turns.
         """
-        return PartnerPlayer(self, key, instructions, ledger)
+        return PartnerPlayer(self.policy, key, instructions, ledger)
 
 
 class PartnerPlayer:
     """The policy within one episode. A model has a ledger of its own, which ends with the episode."""
 
-    def __init__(self, partner: Partner, key: EpisodeKey, instructions: str, episode: Ledger):
-        self._role, self._episode = partner.role, episode
-        self._own = Ledger()
-        policy = partner.policy
+    def __init__(self, policy: Policy, key: EpisodeKey, instructions: str, episode: Ledger):
+        self._episode, self._own = episode, Ledger()
         self._player = (
             policy.join(key, instructions, self._own) if isinstance(policy, Agent) else policy.player(key, instructions)
         )
@@ -58,12 +55,19 @@ class PartnerPlayer:
         try:
             act = await self._player.act(step, seat)
         except LimitReached as limit:
-            raise EngineRefused(f"role {self._role}: {limit}") from limit
+            raise EngineRefused(f"role {step.role}: {limit}") from limit
         except EngineError as error:
-            message = str(error).replace("--endpoint.", f"--roles.{self._role}.endpoint.")
-            failed = type(error)(f"role {self._role}: {message}")
+            message = str(error).replace("--endpoint.", f"--roles.{step.role}.endpoint.")
+            failed = type(error)(f"role {step.role}: {message}")
             failed.usage = error.usage
             raise failed from error
+        if act.cut is not None and act.cut.ends:
+            refused = EngineRefused(
+                f"role {step.role}: agent.cut = 'end', and its reply was cut at {act.cut.tokens} tokens: give "
+                f"--roles.{step.role}.sampling.max-tokens more"
+            )
+            refused.usage = act.usage
+            raise refused
         return replace(act, pieces=())
 
     def leave(self) -> None:

@@ -72,11 +72,11 @@ class FrozenRoles:
             case RoleKind.SCRIPT:
                 return SCRIPTS[entry.policy]
             case RoleKind.FILE:
-                return Partner(policy_in_file(entry.policy), role)
+                return Partner(policy_in_file(entry.policy))
             case RoleKind.ENDPOINT:
-                return Partner(self._endpoint(entry), role)
+                return Partner(self._endpoint(entry))
             case _:
-                return Partner(self._saved(role, entry), role)
+                return Partner(self._saved(role, entry))
 
     def _endpoint(self, entry: RoleConfig) -> OpenAIPolicy:
         connection = Endpoint() if entry.endpoint is None else entry.endpoint.connection()

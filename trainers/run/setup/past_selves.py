@@ -114,7 +114,7 @@ def past_selves(config: RunConfig, agent: Agent, language: LanguageModel, frozen
         if entry.kind is RoleKind.PAST:
             if not any(entry == other for other, _, _ in selves):
                 past = _past_self(entry, agent, language, frozen)
-                selves.append((entry, past, Partner(past.agent, role)))
+                selves.append((entry, past, Partner(past.agent)))
             frozen.policies[role] = next(partner for other, _, partner in selves if other == entry)
     return tuple(past for _, past, _ in selves)
 
@@ -149,7 +149,7 @@ def saved_past(run: SavedRun, frozen: FrozenRoles) -> None:
         language = _past_language(run, policy, next(iter(copies.values()), None))
         sampling = local_sampling(run.config.sampling, entry)
         label = f"{entry.policy} of {run.label}, weights {weights_hash(language.model)[:16]}"
-        frozen.policies[role] = Partner(frozen.agent(language, run.config.agent, sampling, label), role)
+        frozen.policies[role] = Partner(frozen.agent(language, run.config.agent, sampling, label))
 
 
 def _past_language(run: SavedRun, policy: str, copy: Copy | None) -> LanguageModel:

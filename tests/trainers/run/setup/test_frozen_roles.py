@@ -4,23 +4,24 @@ import asyncio
 import json
 import re
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
+from duet_runs import DUET
+from duet_runs import partnered_run as duet
 from needs_endpoint import KEY, Server, completion, endpoint_server, reading  # noqa: F401  a fixture
 from short_runs import figures
 
 from manyturn.agents.records.episode_rows import read_episodes, read_turns
 from manyturn.api.named_policy import find_policy
 from manyturn.envs.contract.options.options import ConfigError
-from manyturn.trainers.recipe.config import configure, parse_config, to_toml
+from manyturn.terminal import command_exit
+from manyturn.trainers.recipe.config import parse_config, to_toml
 from manyturn.trainers.record.checkpoint import newest_checkpoint, read_state, read_tensors
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.past_selves import copies_in
 
-DUET = f"{Path(__file__).parents[2] / 'duet.py'}:Duet"
 LIAR = """
 def liar(observation, info):
     return "even" if "odd" in observation else "odd"
@@ -28,26 +29,6 @@ def liar(observation, info):
 def broken(observation, info):
     raise RuntimeError("no idea")
 """
-
-
-def duet(liar, **changes):
-    return configure(
-        {
-            "env": {"id": DUET},
-            "roles": {"caller": "me", "liar": liar},
-            "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 8},
-            "agent": {"only_admissible": True},
-            "sampling": {"max_tokens": 6},
-            "warmup": {"episodes": 0},
-            "rollout": {"tasks": 4, "group": 4},
-            "learner": {"lr": 3e-2, "minibatch": 8, "old_logprobs": "engine"},
-            "credit": {"advantage": "grpo"},
-            "evaluation": {"limit": 4},
-            "steps": 3,
-            "checkpoint_every": 1,
-        },
-        changes,
-    )
 
 
 def run(path, liar, **changes):
@@ -122,19 +103,38 @@ def test_a_partner_at_an_endpoint_is_counted_by_itself(endpoint_server, tmp_path
     assert not [name for name in line if name.startswith("liar/") and name.endswith(("entropy", "kl", "loss"))]
 
 
-def test_a_partner_that_fails_is_an_error_under_its_role_and_no_reward(endpoint_server, tmp_path):  # noqa: F811
+@pytest.mark.parametrize(
+    ("fault", "fix"),
+    [
+        ((400, b'{"error": {"message": "filtered"}}', {}), "filtered"),
+        ((200, completion("<action>odd", finish="length"), {}), "sampling.max-tokens"),
+    ],
+)
+def test_a_partner_that_fails_is_an_error_under_its_role_and_no_reward(endpoint_server, tmp_path, fault, fix):  # noqa: F811
     def answer(handler):
-        if len(endpoint_server.requests) % 4 == 3:
-            return 400, b'{"error": {"message": "filtered"}}', {}
-        return reading(lie)(handler)
+        return fault if len(endpoint_server.requests) % 4 == 3 else reading(lie)(handler)
 
     endpoint_server.script = [answer]
-    run(tmp_path / "run", PRICED, steps=1, rollout={"error_share": 0.9}, evaluation={"limit": 1})
+    liar = {**PRICED, "agent": {"cut": "end"}}
+    run(tmp_path / "run", liar, steps=1, rollout={"error_share": 0.9}, evaluation={"limit": 1})
     rows = [row for row in read_episodes(tmp_path / "run/episodes/step_000001.parquet") if row["ending"] != "completed"]
     assert rows and all(row["ending"] == "infra_error" and "role liar: " in row["cause"] for row in rows)
+    assert all(fix in row["cause"] for row in rows)
     failed = {(row["task"], row["member"]) for row in rows}
     spoiled = [row for row in turns_of(tmp_path / "run", "caller") if (row["task"], row["member"]) in failed]
     assert all(np.isnan(row["advantage"]) for row in spoiled)
+
+
+def test_a_partner_of_two_roles_fails_under_the_one_that_it_plays(command, endpoint_server, tmp_path):  # noqa: F811
+    def answer(handler):
+        is_liar = "You lie" in handler.asked["messages"][-1]["content"]
+        return (400, b"{}", {}) if is_liar else (200, completion("<action>odd</action>"), {})
+
+    run(tmp_path / "run", "expert", steps=1)
+    endpoint_server.script = [answer]
+    roles = ("--roles.caller", "openai:m", "--roles.liar", "openai:m")
+    ended = command("evaluate", tmp_path / "run", *roles, "--limit", 4, "--out", tmp_path / "out")
+    assert ended.code == command_exit.TOO_MANY_ERRORS and "role liar: " in ended.err
 
 
 def test_answers_are_asked_for_once_though_the_run_is_killed_in_the_middle_of_a_step(endpoint_server, tmp_path):  # noqa: F811
