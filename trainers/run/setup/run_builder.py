@@ -18,6 +18,7 @@ from manyturn.agents.play.agent import Agent, Demonstrator
 from manyturn.agents.play.concurrent_episodes import Patience
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.error_limit import Breaker
+from manyturn.agents.play.role_episodes import EpisodeRoles
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.play.teacher_prompts import Advised
@@ -87,6 +88,12 @@ class Run:
     def roles(self) -> tuple[str, ...]:
         """The roles of an episode."""
         return self.seats.facts.roles
+
+    @property
+    def learning_roles(self) -> EpisodeRoles:
+        """The roles of an episode, with those in which a policy of this run learns."""
+        learning = {role for trainee in self.trainees for role in trainee.roles}
+        return EpisodeRoles(self.roles, tuple(role for role in self.roles if role in learning))
 
     def shares(self, count: int, rng: np.random.Generator) -> list[tuple[Sequence[int], int]]:
         """The numbers of each environment's training tasks, and how many of ``count`` are its own, by weight.

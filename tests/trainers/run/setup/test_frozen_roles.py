@@ -137,6 +137,19 @@ def test_a_partner_of_two_roles_fails_under_the_one_that_it_plays(command, endpo
     assert ended.code == command_exit.TOO_MANY_ERRORS and "role liar: " in ended.err
 
 
+def test_only_returns_of_roles_that_learn_judge_groups_and_tasks(tmp_path):
+    """Where the policy always says the same, a partner's luck teaches it nothing, and makes no task instructive."""
+    same = {"sampling": {"temperature": 1e-4}, "rollout": {"rounds": 2, "spread_share": 0.5}}
+    run(tmp_path / "same", "random", steps=1, **same)
+    line = read_metrics(tmp_path / "same")[-1]
+    assert 0 < line["liar/return"] < 1 and line["rounds"] == 2 and line["least_spread"] == 0
+    run(tmp_path / "run", "expert", steps=1)
+    checkpoint, _ = newest_checkpoint(tmp_path / "run" / "checkpoints")
+    taught = [feedback[4] for feedback in read_state(checkpoint)["feedback"]]
+    learnt = np.abs([row["advantage"] for row in turns_of(tmp_path / "run", "caller")])
+    assert np.mean(taught) == pytest.approx(learnt.mean(), rel=1e-5)
+
+
 def test_answers_are_asked_for_once_though_the_run_is_killed_in_the_middle_of_a_step(endpoint_server, tmp_path):  # noqa: F811
     """The killed run holds half of a step: its episodes are played again, with the answers that it has."""
     calm, killed = tmp_path / "calm", tmp_path / "killed"

@@ -91,6 +91,7 @@ def test_an_evaluation_plays_the_cast_that_was_trained(tmp_path):
 def test_rounds_keep_a_group_in_which_one_agents_returns_differ(tmp_path):
     """What both earn together may be the same in every episode of a game in which one's gain is the other's loss."""
     from manyturn.agents.play.episode import Ending, Episode, TurnRecord
+    from manyturn.agents.play.role_episodes import EpisodeRoles
     from manyturn.agents.tokens.episode_key import EpisodeKey
     from manyturn.envs.contract.tasks.task import Task
     from manyturn.trainers.play.rollout.dynamic_sampling import Refill
@@ -104,7 +105,8 @@ def test_rounds_keep_a_group_in_which_one_agents_returns_differ(tmp_path):
         return Episode(EpisodeKey(0, "s", "t", member), Task("t", "train", {}), turns, Ending.COMPLETED, success=False)
 
     episodes = [zero_sum(0, 1.0), zero_sum(1, -1.0)]
-    assert Refill(1, 2, 3, ("a", "b")).after(episodes).missing == 0
+    both = EpisodeRoles(("a", "b"), ("a", "b"))
+    assert Refill(1, 2, 3, both).after(episodes).missing == 0
     assert Refill(1, 2, 3).after(episodes).missing == 1
 
 
