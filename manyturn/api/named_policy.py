@@ -29,7 +29,7 @@ from manyturn.envs.contract.registration.env_registry import is_file
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import Panel, portable_name
 from manyturn.terminal.overrides import OverrideError, changed, chosen
-from manyturn.trainers.recipe.role_config import ENDPOINT_AGENT, LONGEST_CONTEXT, MODEL_AGENT, RoleConfig, RoleKind
+from manyturn.trainers.recipe.role_config import ENDPOINT_AGENT, MODEL_AGENT, RoleConfig, RoleKind
 
 if TYPE_CHECKING:
     from manyturn.agents.model.language_model import LanguageModel
@@ -276,7 +276,7 @@ def _model(word: str, options: PolicyOptions) -> Candidate:
     config.check_text()
     if reason := config.refuse(None, None):
         raise ValueError(reason)
-    from manyturn.trainers.run.setup.saved_policy import loaded, positions_of
+    from manyturn.trainers.run.setup.saved_policy import loaded, with_context
 
     drawing = chosen(ENGINES, _ENGINE, "engine", options.get("engine", {}))
     try:
@@ -287,13 +287,7 @@ def _model(word: str, options: PolicyOptions) -> Candidate:
         if (near := near_folder(Path(word))) is None:
             raise ModelError(f"a model at an endpoint is named openai:{word}. As a model here: {error}") from error
         raise ModelError(f"there is no folder {word}: did you mean {near}? As a model: {error}") from error
-    limit = positions_of(language)
-    if "max_context" not in options.get("agent", {}):
-        config = config.model_copy(update={"max_context": min(limit, LONGEST_CONTEXT)})
-    elif config.max_context > limit:
-        raise ModelError(
-            f"agent.max_context = {config.max_context}, but {word} knows {limit} positions: give at most that"
-        )
+    config = with_context(config, language, word, given="max_context" in options.get("agent", {}))
     engine = _engine(language, drawing, config.max_context, BatchBarrier())
     return Candidate(Agent(config, language.template, engine, sampling, _named(word, language)), engines=[engine])
 

@@ -18,15 +18,9 @@ from manyturn.agents.play.role_policy import Partner
 from manyturn.agents.play.scripted_policy import SCRIPTS, Scripted
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig
-from manyturn.trainers.recipe.role_config import (
-    ENDPOINT_AGENT,
-    LONGEST_CONTEXT,
-    MODEL_AGENT,
-    RoleConfig,
-    RoleKind,
-)
+from manyturn.trainers.recipe.role_config import ENDPOINT_AGENT, MODEL_AGENT, RoleConfig, RoleKind
 from manyturn.trainers.record.checkpoint import ONE_POLICY, weights_hash
-from manyturn.trainers.run.setup.saved_policy import SavedRun, loaded, positions_of, saved_run
+from manyturn.trainers.run.setup.saved_policy import SavedRun, loaded, saved_run, with_context
 
 
 @dataclass
@@ -89,8 +83,8 @@ class FrozenRoles:
         run = saved_run(place) if place.exists() else None
         if run is None:
             language, config = loaded(entry.policy, self.device), _with(MODEL_AGENT, entry.agent)
-            if entry.agent is None or "max_context" not in entry.agent.model_fields_set:
-                config = config.model_copy(update={"max_context": min(positions_of(language), LONGEST_CONTEXT)})
+            given = entry.agent is not None and "max_context" in entry.agent.model_fields_set
+            config = with_context(config, language, entry.policy, given=given)
             sampling = Sampling(max_tokens=config.reply_format.reply_tokens(tools=False))
         else:
             if entry.agent is not None:

@@ -194,6 +194,9 @@ def test_a_run_a_model_and_python_play_a_role(tmp_path):
     assert turns_of(tmp_path / "second", "caller") and run(tmp_path / "third", model, steps=1)
     playing = find_policy(str(tmp_path / "second"), {})
     assert first["weights"]["me"][:16] in playing.policy.name and second["weights"]["me"][:16] in playing.policy.name
+    longer = {**model, "agent": {"format": "free_text", "max_context": 99_999}}
+    with pytest.raises(ConfigError, match=r"roles\.liar: agent\.max_context .* give at most"):
+        run(tmp_path / "longer", longer, steps=1)
     with pytest.raises(Exception, match="no idea"):
         run(tmp_path / "fourth", f"{tmp_path}/pol.py:broken", steps=1)
 
