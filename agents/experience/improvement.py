@@ -15,6 +15,7 @@ from manyturn.agents.evaluation.evaluate import (
     evaluate,
     evaluation_settings,
     held_out_guard,
+    policy_settings,
 )
 from manyturn.agents.evaluation.finished_episodes import Progress
 from manyturn.agents.experience.attempts import attempts_of
@@ -324,7 +325,7 @@ def _settings(seats: Seats, policy: Policy, writer: Policy | None, plan: Improve
         "schema_version": SCHEMA_VERSION,
         **{name: value for name, value in about.items() if name not in ("panel", "repeats", "split")},
         "method": config.method.model_dump(mode="json"),
-        "writer": None if writer is None else writer.name,
+        "writer": None if writer is None else {"policy": writer.name, **policy_settings(writer)},
         "length": config.length,
         "pool": {**plan.pool.facts, **config.pool.model_dump(mode="json")},
         "validation": {**plan.validation.facts, **config.validation.model_dump(mode="json")},

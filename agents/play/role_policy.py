@@ -5,6 +5,7 @@ Only what a policy in training says stands in the ledger. Turns of all others st
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused
 from manyturn.agents.play.agent import Agent, Demonstrator
@@ -81,15 +82,21 @@ class Cast:
         roles: role -> policy. Engines of different policies must have a ``BatchBarrier``.
 
     Attributes:
+        members: role -> policy as it is by itself, whether or not it learns.
         concurrency: most episodes that may be open together; None without a limit.
+        priced: True if the cost of replies in any role is to be counted.
+        secrets: values that no file may hold.
     """
 
     def __init__(self, roles: Mapping[str, Agent | Demonstrator | Scripted | Partner]):
         self.roles = dict(roles)
         self.name = ", ".join(f"{role}: {policy.name}" for role, policy in self.roles.items())
-        partners = [policy.policy for policy in self.roles.values() if isinstance(policy, Partner)]
-        limits = [getattr(policy, "concurrency", None) for policy in partners]
+        self.members: dict[str, Any] = {r: p.policy if isinstance(p, Partner) else p for r, p in self.roles.items()}
+        members = self.members.values()
+        limits = [getattr(p.policy, "concurrency", None) for p in self.roles.values() if isinstance(p, Partner)]
         self.concurrency = min((limit for limit in limits if limit is not None), default=None)
+        self.priced = any(getattr(policy, "priced", False) for policy in members)
+        self.secrets = tuple(secret for policy in members for secret in getattr(policy, "secrets", ()))
 
     def player(self, key: EpisodeKey, instructions: str) -> "CastPlayer":
         return CastPlayer(self, key, instructions)

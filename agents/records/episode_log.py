@@ -6,7 +6,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -38,11 +38,21 @@ class OtherSettings(JournalError):
     def __init__(self, folder: Path, began: Mapping[str, Any], now: Mapping[str, Any]):
         self.folder, self.began, self.now = folder, began, now
         self.odd = [name for name in {**began, **now} if began.get(name) != now.get(name)]
-        changes = ", ".join(f"{name} was {began.get(name)} and is {now.get(name)}" for name in self.odd)
+        changes = ", ".join(_differences(began, now))
         super().__init__(
             f"{folder} was begun with other settings: {changes}. Write to another folder, or continue with the "
             "settings that it was begun with"
         )
+
+
+def _differences(began: Mapping[str, Any], now: Mapping[str, Any], place: str = "") -> Iterator[str]:
+    """Words for each entry that differs, by its place."""
+    for name in {**began, **now}:
+        was, present = began.get(name), now.get(name)
+        if isinstance(was, Mapping) and isinstance(present, Mapping):
+            yield from _differences(was, present, f"{place}{name}.")
+        elif was != present:
+            yield f"{place}{name} was {was} and is {present}"
 
 
 class Journal:

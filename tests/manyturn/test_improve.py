@@ -234,6 +234,11 @@ def test_another_writer_writes_and_only_where_texts_are_asked_for(command, model
     )
     made = mt.improve("mine.py:Policy", ENV, out="mine", method="reflexion", rounds=1, pool={"limit": 2})
     assert [entry.text for entry in made.experience.entries] == ["Never guess 1."] * 2
+    words = ("improve", "mine.py:Policy", "--env", ENV, "--method", "reflexion", "--rounds", 1, "--pool.limit", 2)
+    words += ("--validation.limit", 2, "--writer", "openai:sage", "--out", "sage")
+    assert command(*words).code == 0
+    other = command(*words, "--sampling.temperature", 0.5)
+    assert other.code == command_exit.BAD_INPUT and "writer.sampling.temperature" in other.err
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,8 @@ async def train(
         output = MetricsLogger(folder, start.config, report)
         async with AsyncExitStack() as stack:
             stack.callback(output.loggers.close)
-            run = await stopping.run(stack.enter_async_context(open_run(start.config, output.tell, ranks)))
+            opening = open_run(start.config, output.tell, ranks, start.pinned)
+            run = await stopping.run(stack.enter_async_context(opening))
             if run.config.placement.ranks > 1:
                 from manyturn.trainers.run.setup.rank_failure import (
                     ending_with_ranks,  # which only Ray's extra can import
@@ -91,7 +92,7 @@ async def train(
 
                 await stack.enter_async_context(ending_with_ranks(run.seats))
             output.config = run.config
-            start = start.in_environment(folder, run.seats.identity)
+            start = start.in_environment(folder, run.seats.identity).with_partners(folder, run.frozen.partners)
             for remark in start.remarks:
                 output.note(remark)
             check_room(run, path)

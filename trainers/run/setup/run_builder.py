@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -246,12 +247,18 @@ class Run:
 
 
 @asynccontextmanager
-async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks | None = None) -> AsyncIterator[Run]:
+async def open_run(
+    config: RunConfig,
+    log: Log = lambda line: None,
+    ranks: Ranks | None = None,
+    pinned: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> AsyncIterator[Run]:
     """Build everything; the environment's processes end with the context.
 
     Args:
         ranks: those that learn, where there are several.
         log: receives how far the model's vocabulary is, where that takes long.
+        pinned: role -> partner that played it until the checkpoint, see ``FrozenRoles``.
     """
     device = choose_device(config.device)
     if config.learner.offload_optimizer:
@@ -273,7 +280,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
             log({"phase": "notice", "notice": config.model.preparation})
         trainees, roles = list[Trainee](), config.trained_roles or {ONE_POLICY: seats.facts.roles}
         barrier = BatchBarrier()
-        frozen = FrozenRoles(device, barrier, config.engine.capabilities.keeps_bits)
+        frozen = FrozenRoles(device, barrier, config.engine.capabilities.keeps_bits, pinned)
         frozen.add_all(config)
         shares: Sequence[Share | None] = [None] * len(roles)
         if meeting is not None:

@@ -137,6 +137,28 @@ def test_a_partner_of_two_roles_fails_under_the_one_that_it_plays(command, endpo
     assert ended.code == command_exit.TOO_MANY_ERRORS and "role liar: " in ended.err
 
 
+def test_an_evaluation_goes_on_only_with_the_same_partner_and_counts_its_cost(command, endpoint_server, tmp_path):  # noqa: F811
+    endpoint_server.script = [reading(lie)]
+    run(tmp_path / "run", "expert", steps=1)
+    prices = ("--roles.liar.endpoint.price-in", 1, "--roles.liar.endpoint.price-out", 2)
+    words = ("evaluate", tmp_path / "run", "--roles.liar", "openai:m", *prices, "--out", tmp_path / "out", "--limit", 4)
+    assert command(*words).code == 0
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["priced"] and summary["cost"]["total"] == pytest.approx(4 * (100 * 1.0 + 10 * 2.0) / 1e6)
+    liar = summary["roles"]["liar"]
+    assert liar["sampling"]["temperature"] == 1.0 and liar["endpoint"].startswith("http://127.0.0.1")
+    elsewhere = endpoint_server.url.replace("127.0.0.1", "localhost")
+    for option, value, place in (
+        ("--roles.liar.sampling.temperature", 0.5, "roles.liar.sampling.temperature was 1.0 and is 0.5"),
+        ("--roles.liar.agent.system", "Lie.", "roles.liar.agent.system"),
+        ("--roles.liar.endpoint.base-url", elsewhere, "roles.liar.endpoint"),
+        ("--sampling.temperature", 0.5, "roles.caller.sampling.temperature"),
+    ):
+        refused = command(*words, option, value)
+        assert refused.code == command_exit.BAD_INPUT and place in refused.err
+    assert command(*words).code == 0
+
+
 def test_only_returns_of_roles_that_learn_judge_groups_and_tasks(tmp_path):
     """Where the policy always says the same, a partner's luck teaches it nothing, and makes no task instructive."""
     same = {"sampling": {"temperature": 1e-4}, "rollout": {"rounds": 2, "spread_share": 0.5}}
@@ -277,3 +299,43 @@ def test_a_run_is_evaluated_against_its_own_past_and_other_partners(command, tmp
         refused = command("evaluate", tmp_path / "run", *words, "--limit", 4)
         assert refused.code == 2 and fix in refused.err
     assert command("evaluate", "expert", "--env", DUET, "--roles.liar", "random").code == 2
+
+
+def test_a_past_without_weights_or_without_a_policy_names_a_checkpoint_in_its_place(command, tmp_path):
+    run(tmp_path / "run", "past:1", steps=2, keep_checkpoints=9)
+    evaluate = ("evaluate", tmp_path / "run", "--limit", 4)
+    resume = ("train", "--resume", tmp_path / "run", "--steps", 3, "--accept-config")
+    file, fix = tmp_path / "run" / "config.toml", f"{tmp_path}/run/checkpoints/step_000000"
+    for words in ((*evaluate, "--roles.liar", "past:3"), (*evaluate, "--roles.caller", "expert"), resume):
+        refused = command(*words)
+        assert refused.code == command_exit.BAD_INPUT and fix in refused.err and "roles.liar" in refused.err, words
+        file.write_text(file.read_text().replace("past:1", "past:3" if words[-1] == "expert" else "past:1"))
+    file.write_text(file.read_text().replace("past:3", fix))
+    assert command(*resume).code == 0
+
+
+def test_a_run_on_disk_plays_from_the_checkpoint_that_it_began_with(tmp_path):
+    first, calm = tmp_path / "first", tmp_path / "calm"
+    run(first, "expert", steps=1)
+
+    def copy_in_the_middle(line):
+        if line["phase"] == "train" and line["step"] == 2:
+            shutil.copytree(calm, tmp_path / "killed")
+
+    config = duet("me", roles={"caller": str(first), "liar": "me"}, steps=2)
+    asyncio.run(train(config, calm, report=copy_in_the_middle))
+    shutil.copytree(tmp_path / "killed", tmp_path / "other")
+    asyncio.run(train(None, first, resume=True, steps=2))
+    asyncio.run(train(None, tmp_path / "killed", resume=True))
+    assert figures(tmp_path / "killed") == figures(calm)
+
+    shutil.rmtree(first / "checkpoints" / "step_000001")
+    with pytest.raises(ConfigError, match=r"plays caller.* step 1, .* step 2, .*--accept-config"):
+        asyncio.run(train(None, tmp_path / "other", resume=True))
+    summary = asyncio.run(train(None, tmp_path / "other", resume=True, accept=["config"]))
+    [change] = summary["config_changes"]
+    was, now = change["entries"]["partner caller"]
+    assert "step 1" in was and "step 2" in now and summary["partners"]["caller"]["name"] == now
+    with pytest.raises(ConfigError, match=f"--roles.caller {first}"):
+        find_policy(str(calm), {})
+    assert now in find_policy(str(calm), {"roles": {"caller": str(first)}}).policy.name
