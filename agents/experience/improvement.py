@@ -49,6 +49,7 @@ class ImprovementPlan:
         validation: the held-out panel.
         start: the experience to begin with.
         seen: contents of tasks that the policy was trained on.
+        writer_seen: contents of tasks that the writer was trained on.
         max_turns: for environments without a limit of their own.
         out: folder of everything; an interrupted improvement in it continues.
         secrets: values that no file may show of the command line.
@@ -61,11 +62,13 @@ class ImprovementPlan:
     max_turns: int
     out: Path
     seen: frozenset[str] = frozenset()
+    writer_seen: frozenset[str] = frozenset()
     secrets: Collection[str] = ()
 
     def __post_init__(self) -> None:
         for source, contents in {
             "the policy was trained": self.seen,
+            "the writer was trained": self.writer_seen,
             "the improvement would make attempts": self.pool.contents,
             "the experience rests": self.start.contents,
         }.items():
@@ -226,8 +229,8 @@ class _Rounds:
         changed = entries != before.entries
         method = self._plan.config.method.model_dump(mode="json")
         after = Experience(entries, seen, before.version + changed, self._method.shown)
-        env = portable_name(evaluation.panel.env)
-        return replace(after, env=env, method=method, by_hand=before.by_hand)
+        env, trained = portable_name(evaluation.panel.env), self._plan.seen | self._plan.writer_seen | before.trained
+        return replace(after, env=env, method=method, by_hand=before.by_hand, trained=trained)
 
     async def _validate(
         self, number: int, experience: Experience, folder: Path, spent: dict[str, Spent]

@@ -4,9 +4,10 @@ With C(s) the copy of the weights that plays in step s, taken when so many steps
 
     C(s) = K max(0, floor((s - 1) / K) - 1)
 
-A copy is taken every K steps and plays from K steps on later, for K steps. So the past is K to 2K - 1 steps behind the
-weights that draw in the same step, and two copies are kept. Up to step 2K the past is the warmed-up policy, and in the
-warm-up the policy itself. Copies are part of each checkpoint, under names that say when they were taken.
+A copy is taken every K steps, and begins to play K steps later, for K steps. So from step K + 1 on the past is K to
+2K - 1 steps behind the weights that draw in the same step, and two copies are kept. Up to step 2K the past is the
+warmed-up policy, which is less than K steps old in the first K steps. In the warm-up it is the policy itself. Copies
+are part of each checkpoint, under names that say when they were taken.
 """
 
 import shutil
