@@ -58,8 +58,9 @@ async def train(
     Args:
         config: what to do; None when resuming, for then the folder's own counts.
         path: the run's folder.
-        accept: ``config`` and ``env``: go on although the folder's configuration was edited or a partner is another one,
-            or the environment has changed, since the last checkpoint; ``code``: run the code that a folder from elsewhere names.
+        accept: ``config`` and ``env``: go on although the folder's configuration was edited, a partner in a role has
+            changed (both are ``config``), or the environment has, since the last checkpoint; ``code``: run the code
+            that a folder from elsewhere names.
         steps: when resuming, how many steps the run has now; None: as many as before.
         report: receives each line of metrics as it is written; how far the vocabulary is, where that takes long;
             ``{"phase": "begin"}`` once the checks have passed; and notices, ``{"phase": "notice", "notice": TEXT}``.
