@@ -6,13 +6,14 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from manyturn.envs.contract.atomic_files import clear_leftovers, replace_text
 from manyturn.envs.contract.credential_mask import masked
+from manyturn.envs.contract.options.config_diff import changes
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors of a disk without space."""
@@ -38,21 +39,11 @@ class OtherSettings(JournalError):
     def __init__(self, folder: Path, began: Mapping[str, Any], now: Mapping[str, Any]):
         self.folder, self.began, self.now = folder, began, now
         self.odd = [name for name in {**began, **now} if began.get(name) != now.get(name)]
-        changes = ", ".join(_differences(began, now))
+        words = [f"{place} was {was} and is {present}" for place, (was, present) in changes(began, now).items()]
         super().__init__(
-            f"{folder} was begun with other settings: {changes}. Write to another folder, or continue with the "
-            "settings that it was begun with"
+            f"{folder} was begun with other settings: {', '.join(words)}. Write to another folder, or continue with "
+            "the settings that it was begun with"
         )
-
-
-def _differences(began: Mapping[str, Any], now: Mapping[str, Any], place: str = "") -> Iterator[str]:
-    """Words for each entry that differs, by its place."""
-    for name in {**began, **now}:
-        was, present = began.get(name), now.get(name)
-        if isinstance(was, Mapping) and isinstance(present, Mapping):
-            yield from _differences(was, present, f"{place}{name}.")
-        elif was != present:
-            yield f"{place}{name} was {was} and is {present}"
 
 
 class Journal:

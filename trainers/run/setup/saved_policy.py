@@ -12,8 +12,8 @@ from manyturn.agents.model.gguf_conversion import gguf_in
 from manyturn.agents.model.language_model import LanguageModel, load_pretrained
 from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.play.agent import AgentConfig
+from manyturn.envs.contract.options.config_diff import shown
 from manyturn.trainers.recipe.config import RunConfig
-from manyturn.trainers.recipe.config_diff import shown
 from manyturn.trainers.recipe.role_config import LONGEST_CONTEXT
 from manyturn.trainers.record.checkpoint import beside, newest_checkpoint, read_state, verify
 from manyturn.trainers.record.config_edits import edits_since
