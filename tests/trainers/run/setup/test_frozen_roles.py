@@ -159,6 +159,13 @@ def test_an_evaluation_goes_on_only_with_the_same_partner_and_counts_its_cost(co
     assert command(*words).code == 0
 
 
+def test_experience_that_no_role_reads_is_refused(command, tmp_path):
+    run(tmp_path / "run", "expert", steps=1, agent={"instructions": False})
+    (tmp_path / "own.jsonl").write_text('{"text": "Lie."}')
+    unread = command("evaluate", tmp_path / "run", "--experience", tmp_path / "own.jsonl", "--limit", 4)
+    assert unread.code == command_exit.BAD_INPUT and "agent.instructions" in unread.err
+
+
 def test_only_returns_of_roles_that_learn_judge_groups_and_tasks(tmp_path):
     """Where the policy always says the same, a partner's luck teaches it nothing, and makes no task instructive."""
     same = {"sampling": {"temperature": 1e-4}, "rollout": {"rounds": 2, "spread_share": 0.5}}
