@@ -295,14 +295,13 @@ def test_a_model_in_this_process_attempts_and_writes_and_what_is_too_long_is_cou
 
 def test_tasks_that_a_writer_was_trained_on_measure_nothing_that_it_writes(tiny_run, tmp_path):
     (tmp_path / "mine.py").write_text(SCRIBE)
-    improving = {"method": "reflexion", "rounds": 1, "writer": str(tiny_run), "validation": {"limit": 2}}
+    improving = {"method": "reflexion", "rounds": 1, "writer": str(tiny_run), "pool": {"split": "test", "limit": 2}}
     policy, env = f"{tmp_path}/mine.py:Scribe", f"{tiny_run.parent}/doors.py:Doors"
     with mt.load_policy(str(tiny_run)) as writer:
         seen = writer.candidate.seen
-    made = mt.improve(policy, env, out=tmp_path / "out", pool={"split": "validation", "limit": 2}, **improving)
+    made = mt.improve(policy, env, out=tmp_path / "out", validation={"limit": 2}, **improving)
     assert made.experience.trained == read_experience(tmp_path / "out").trained == seen != frozenset()
     with pytest.raises(NotHeldOut, match="experience"):
         mt.evaluate(policy, env, split="train", experience=tmp_path / "out")
     with pytest.raises(NotHeldOut, match="writer"):
-        improving["validation"] = {"split": "train", "limit": 128}
-        mt.improve(policy, env, out=tmp_path / "other", pool={"split": "validation", "limit": 2}, **improving)
+        mt.improve(policy, env, out=tmp_path / "other", validation={"split": "train", "limit": 128}, **improving)

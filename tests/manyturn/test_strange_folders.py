@@ -86,7 +86,7 @@ def test_partners_of_a_run_from_elsewhere_are_not_asked_before_they_are_named(co
     (gift / "partner.py").write_text(f"open({str(gift / 'started')!r}, 'w')\ndef reply(observation, info): return ''\n")
     word, config = partner.format(gift=gift), read_toml(gift / "config.toml")
     options = {"sampling": {"temperature": 0.5}} if word.startswith("openai") else {}
-    second = {"policy": word, **options} if options else word
+    second = {"policy": word, **options}
     config |= {"env": {"id": "manyturn/Talk-SelfPlay-v0"}, "roles": {"first": "me", "second": second}}
     (gift / "config.toml").write_text(to_toml(parse_config(config)))
     resumed, evaluated = command("train", "--resume", gift, "--accept-config"), command("evaluate", gift)
