@@ -200,9 +200,22 @@ def _evaluation(
     )
 
 
+def policy_settings(policy: Policy) -> dict[str, Any]:
+    """Settings of a policy besides its name, as plain values: its options, its endpoint, the policy of each role."""
+    agent, sampling = (getattr(policy, name, None) for name in ("config", "sampling"))
+    members = getattr(policy, "members", {})
+    roles = {role: {"policy": member.name, **policy_settings(member)} for role, member in members.items()}
+    return {
+        "agent": None if agent is None else agent.model_dump(mode="json"),
+        "sampling": None if sampling is None else sampling.model_dump(mode="json"),
+        "endpoint": getattr(policy, "where", None),
+        "priced": getattr(policy, "priced", False),
+        **({"roles": roles} if roles else {}),
+    }
+
+
 def evaluation_settings(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]:
     """Settings: the head of the summary, which an interrupted evaluation must share to continue."""
-    agent, sampling = (getattr(policy, name, None) for name in ("config", "sampling"))
     panel, experience = plan.panel, getattr(policy, "experience", None)
     return {
         "env": panel.env,
@@ -215,10 +228,7 @@ def evaluation_settings(seats: Seats, policy: Policy, plan: EvaluationPlan) -> d
         "policy": plan.label if plan.label is not None else policy.name,
         "repeats": plan.repeats,
         "seed": plan.seed,
-        "agent": None if agent is None else agent.model_dump(mode="json"),
-        "sampling": None if sampling is None else sampling.model_dump(mode="json"),
-        "endpoint": getattr(policy, "where", None),
-        "priced": getattr(policy, "priced", False),
+        **policy_settings(policy),
         "max_turns": plan.max_turns,
         **({} if experience is None else {"experience": experience.facts}),
     }

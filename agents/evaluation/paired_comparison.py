@@ -307,7 +307,7 @@ def _notes(evaluations: Sequence[Evaluated]) -> list[str]:
     if len(set(experiences)) > 1:
         notes.append(f"experience differs: {', '.join(experiences)}")
     for name in _SAID:
-        values = [evaluation.summary.get(name) for evaluation in evaluations]
+        values = [_of_all_roles(evaluation.summary, name) for evaluation in evaluations]
         reported = [value for value in values if value is not None]
         if any(value != reported[0] for value in reported[1:]):
             notes.append(f"{name} differs: " + ", ".join("–" if v is None else json.dumps(v) for v in values))
@@ -318,6 +318,13 @@ def _experience(summary: Mapping[str, Any]) -> str:
     """The experience that a policy was shown, as notes name it."""
     facts = summary.get("experience")
     return "none" if facts is None else f"{facts['hash'][:8]} (version {facts['version']})"
+
+
+def _of_all_roles(summary: Mapping[str, Any], name: str) -> Any:
+    """A setting; of a policy in several roles that of each role, where it has one."""
+    roles: Mapping[str, Mapping[str, Any]] = summary.get("roles", {}) if summary.get(name) is None else {}
+    own = {role: settings[name] for role, settings in roles.items() if settings.get(name) is not None}
+    return own or summary.get(name)
 
 
 def _possible(summary: Mapping[str, Any]) -> str:

@@ -57,14 +57,17 @@ def deafness(policy: Policy) -> str | None:
     """Why experience has no effect on a policy, with the fix; None if it has one."""
     if isinstance(policy, Scripted | Replay):
         return f"experience has no effect on {policy.name}, which reads no instructions: leave it out"
-    members = policy.roles.values() if isinstance(policy, Cast) else [policy]
-    configs = [getattr(member, "config", None) for member in members]
-    if all(isinstance(config, AgentConfig) and not config.instructions for config in configs):
+    if not any(map(_reads_instructions, policy.members.values() if isinstance(policy, Cast) else [policy])):
         return (
             "experience has no effect on this policy: it is a part of the instructions, which the policy is not "
             "given. Set agent.instructions to true; a run is evaluated as it was trained, so train it with them"
         )
     return None
+
+
+def _reads_instructions(policy: Policy) -> bool:
+    config = getattr(policy, "config", None)
+    return not isinstance(policy, Scripted) and (not isinstance(config, AgentConfig) or config.instructions)
 
 
 class _ReadsFirst:

@@ -15,6 +15,7 @@ from manyturn.agents.evaluation.evaluate import (
     evaluate,
     evaluation_settings,
     held_out_guard,
+    policy_settings,
 )
 from manyturn.agents.evaluation.finished_episodes import Progress
 from manyturn.agents.experience.attempts import attempts_of
@@ -48,6 +49,7 @@ class ImprovementPlan:
         validation: the held-out panel.
         start: the experience to begin with.
         seen: contents of tasks that the policy was trained on.
+        writer_seen: contents of tasks that the writer was trained on.
         max_turns: for environments without a limit of their own.
         out: folder of everything; an interrupted improvement in it continues.
         secrets: values that no file may show of the command line.
@@ -60,11 +62,13 @@ class ImprovementPlan:
     max_turns: int
     out: Path
     seen: frozenset[str] = frozenset()
+    writer_seen: frozenset[str] = frozenset()
     secrets: Collection[str] = ()
 
     def __post_init__(self) -> None:
         for source, contents in {
             "the policy was trained": self.seen,
+            "the writer was trained": self.writer_seen,
             "the improvement would make attempts": self.pool.contents,
             "the experience rests": self.start.contents,
         }.items():
@@ -225,8 +229,8 @@ class _Rounds:
         changed = entries != before.entries
         method = self._plan.config.method.model_dump(mode="json")
         after = Experience(entries, seen, before.version + changed, self._method.shown)
-        env = portable_name(evaluation.panel.env)
-        return replace(after, env=env, method=method, by_hand=before.by_hand)
+        env, trained = portable_name(evaluation.panel.env), self._plan.seen | self._plan.writer_seen | before.trained
+        return replace(after, env=env, method=method, by_hand=before.by_hand, trained=trained)
 
     async def _validate(
         self, number: int, experience: Experience, folder: Path, spent: dict[str, Spent]
@@ -324,7 +328,7 @@ def _settings(seats: Seats, policy: Policy, writer: Policy | None, plan: Improve
         "schema_version": SCHEMA_VERSION,
         **{name: value for name, value in about.items() if name not in ("panel", "repeats", "split")},
         "method": config.method.model_dump(mode="json"),
-        "writer": None if writer is None else writer.name,
+        "writer": None if writer is None else {"policy": writer.name, **policy_settings(writer)},
         "length": config.length,
         "pool": {**plan.pool.facts, **config.pool.model_dump(mode="json")},
         "validation": {**plan.validation.facts, **config.validation.model_dump(mode="json")},

@@ -58,6 +58,7 @@ class Experience:
         env: the environment that the tasks are of.
         method: name and options of the method that wrote it.
         by_hand: entries were written by hand, so that not all tasks behind them are known.
+        trained: ``Task.content`` of every task that the policies which attempted and wrote were trained on.
     """
 
     entries: tuple[ExperienceEntry, ...] = ()
@@ -67,6 +68,7 @@ class Experience:
     env: str = ""
     method: Mapping[str, Any] = field(default_factory=dict)
     by_hand: bool = False
+    trained: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         ids = [entry.id for entry in self.entries]
@@ -77,17 +79,23 @@ class Experience:
     def hash(self) -> str:
         """Hash of everything that reaches a policy, and of the tasks behind it."""
         lines = [entry.plain() for entry in self.entries]
-        return digest("experience", SCHEMA_VERSION, lines, sorted(self.seen), self.shown, self.by_hand)
+        trained = [sorted(self.trained)] if self.trained else []
+        return digest("experience", SCHEMA_VERSION, lines, sorted(self.seen), self.shown, self.by_hand, *trained)
 
     @property
     def contents(self) -> frozenset[str]:
         """``Task.content`` of every task that has a part in it."""
+        return self.attempted | self.trained
+
+    @property
+    def attempted(self) -> frozenset[str]:
+        """``Task.content`` of every task that was attempted for it."""
         return self.seen.union(*(entry.contents for entry in self.entries))
 
     @property
     def facts(self) -> dict[str, Any]:
         """The experience in summaries."""
-        counts = {"entries": len(self.entries), "tasks": len(self.contents)}
+        counts = {"entries": len(self.entries), "tasks": len(self.attempted)}
         return {"hash": self.hash, "version": self.version, **counts, "method": dict(self.method), "env": self.env}
 
     @property
@@ -101,6 +109,7 @@ class Experience:
             "experience": SCHEMA_VERSION,
             **{"version": self.version, "env": self.env, "method": dict(self.method), "shown": self.shown},
             **{"hash": self.hash, "by_hand": self.by_hand, "seen": sorted(self.seen)},
+            **({"trained": sorted(self.trained)} if self.trained else {}),
         }
         lines = [head, *(entry.plain() for entry in self.entries)]
         return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -129,6 +138,7 @@ class Experience:
                 str(head.get("env", "")),
                 dict(head.get("method", {})),
                 by_hand="hash" not in head or bool(head.get("by_hand")),
+                trained=frozenset(map(str, head.get("trained", ()))),
             )
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, ExperienceError):
@@ -150,7 +160,7 @@ class Experience:
     def to_markdown(self) -> str:
         """The entries as a page for people."""
         origin = f" by {self.method['name']}" if "name" in self.method else ""
-        counts = f"{len(self.entries)} entries from {len(self.contents)} tasks of {self.env}"
+        counts = f"{len(self.entries)} entries from {len(self.attempted)} tasks of {self.env}"
         lines = [f"# Experience, version {self.version}", "", f"{counts}{origin}; hash {self.hash[:8]}.", ""]
         for entry in self.entries:
             task = f", task {entry.task}" if entry.task else ""

@@ -6,12 +6,15 @@ left out.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from manyturn.agents.play.episode import Episode, TurnRecord
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.contract.env.roles import owner_of
+from manyturn.envs.contract.env.roles import ONE_ROLE, owner_of
 
 
 class RoleView(NamedTuple):
@@ -48,6 +51,28 @@ def returns_by_role(episode: Episode, roles: Sequence[str]) -> dict[str, float]:
     """Return of each role in an episode; NaN for one that had no turn, and after an error."""
     earned = {view.role: view.episode.outcome for view in role_views(episode, roles)}
     return {role: earned.get(role, float("nan")) for role in roles}
+
+
+@dataclass(frozen=True)
+class EpisodeRoles:
+    """Roles of an episode, and those among them that learn: groups are judged by what these earn.
+
+    Attributes:
+        all: every role, since a reward part is that of the role in its name.
+        learning: those in which a policy in training plays.
+    """
+
+    all: tuple[str, ...] = (ONE_ROLE,)
+    learning: tuple[str, ...] = (ONE_ROLE,)
+
+    def returns(self, episodes: Sequence[Episode]) -> list[NDArray[np.float64]]:
+        """Returns of the episodes (E), an array for each role that learns."""
+        earned = [returns_by_role(episode, self.all) for episode in episodes]
+        return [np.array([returns[role] for returns in earned]) for role in self.learning]
+
+
+ONLY_ROLE = EpisodeRoles()
+"""The role of environments that have one."""
 
 
 def group_name(task: str, role: str, roles: Collection[str]) -> str:

@@ -5,6 +5,7 @@ Only what a policy in training says stands in the ledger. Turns of all others st
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused
 from manyturn.agents.play.agent import Agent, Demonstrator
@@ -18,17 +19,16 @@ from manyturn.envs.hosting.local.seats import Seat
 
 
 class Partner:
-    """A policy that plays a role and does not learn.
+    """A policy that plays roles and does not learn.
 
     Its limits and failures are none of those that learn: each is an error of the episode, under the role's name.
 
     Args:
         policy: a model, an endpoint, a policy in Python.
-        role: the role, for messages.
     """
 
-    def __init__(self, policy: Policy, role: str):
-        self.policy, self.role, self.name = policy, role, policy.name
+    def __init__(self, policy: Policy):
+        self.policy, self.name = policy, policy.name
 
     def join(self, key: EpisodeKey, instructions: str, ledger: Ledger) -> "PartnerPlayer":
         """Begin an episode in which other policies play too.
@@ -36,16 +36,14 @@ class Partner:
         Args:
             ledger: of the episode, which counts its turns.
         """
-        return PartnerPlayer(self, key, instructions, ledger)
+        return PartnerPlayer(self.policy, key, instructions, ledger)
 
 
 class PartnerPlayer:
     """The policy within one episode. A model has a ledger of its own, which ends with the episode."""
 
-    def __init__(self, partner: Partner, key: EpisodeKey, instructions: str, episode: Ledger):
-        self._role, self._episode = partner.role, episode
-        self._own = Ledger()
-        policy = partner.policy
+    def __init__(self, policy: Policy, key: EpisodeKey, instructions: str, episode: Ledger):
+        self._episode, self._own = episode, Ledger()
         self._player = (
             policy.join(key, instructions, self._own) if isinstance(policy, Agent) else policy.player(key, instructions)
         )
@@ -58,12 +56,19 @@ class PartnerPlayer:
         try:
             act = await self._player.act(step, seat)
         except LimitReached as limit:
-            raise EngineRefused(f"role {self._role}: {limit}") from limit
+            raise EngineRefused(f"role {step.role}: {limit}") from limit
         except EngineError as error:
-            message = str(error).replace("--endpoint.", f"--roles.{self._role}.endpoint.")
-            failed = type(error)(f"role {self._role}: {message}")
+            message = str(error).replace("--endpoint.", f"--roles.{step.role}.endpoint.")
+            failed = type(error)(f"role {step.role}: {message}")
             failed.usage = error.usage
             raise failed from error
+        if act.cut is not None and act.cut.ends:
+            refused = EngineRefused(
+                f"role {step.role}: agent.cut = 'end', and its reply was cut at {act.cut.tokens} tokens: give "
+                f"--roles.{step.role}.sampling.max-tokens more"
+            )
+            refused.usage = act.usage
+            raise refused
         return replace(act, pieces=())
 
     def leave(self) -> None:
@@ -77,15 +82,21 @@ class Cast:
         roles: role -> policy. Engines of different policies must have a ``BatchBarrier``.
 
     Attributes:
+        members: role -> policy as it is by itself, whether or not it learns.
         concurrency: most episodes that may be open together; None without a limit.
+        priced: True if the cost of replies in any role is to be counted.
+        secrets: values that no file may hold.
     """
 
     def __init__(self, roles: Mapping[str, Agent | Demonstrator | Scripted | Partner]):
         self.roles = dict(roles)
         self.name = ", ".join(f"{role}: {policy.name}" for role, policy in self.roles.items())
-        partners = [policy.policy for policy in self.roles.values() if isinstance(policy, Partner)]
-        limits = [getattr(policy, "concurrency", None) for policy in partners]
+        self.members: dict[str, Any] = {r: p.policy if isinstance(p, Partner) else p for r, p in self.roles.items()}
+        members = self.members.values()
+        limits = [getattr(p.policy, "concurrency", None) for p in self.roles.values() if isinstance(p, Partner)]
         self.concurrency = min((limit for limit in limits if limit is not None), default=None)
+        self.priced = any(getattr(policy, "priced", False) for policy in members)
+        self.secrets = tuple(secret for policy in members for secret in getattr(policy, "secrets", ()))
 
     def player(self, key: EpisodeKey, instructions: str) -> "CastPlayer":
         return CastPlayer(self, key, instructions)

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Self
 
 from manyturn.envs.contract.atomic_files import clear_leftovers, replace_text
 from manyturn.envs.contract.credential_mask import masked
+from manyturn.envs.contract.options.config_diff import changes
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors of a disk without space."""
@@ -38,10 +39,10 @@ class OtherSettings(JournalError):
     def __init__(self, folder: Path, began: Mapping[str, Any], now: Mapping[str, Any]):
         self.folder, self.began, self.now = folder, began, now
         self.odd = [name for name in {**began, **now} if began.get(name) != now.get(name)]
-        changes = ", ".join(f"{name} was {began.get(name)} and is {now.get(name)}" for name in self.odd)
+        words = [f"{place} was {was} and is {present}" for place, (was, present) in changes(began, now).items()]
         super().__init__(
-            f"{folder} was begun with other settings: {changes}. Write to another folder, or continue with the "
-            "settings that it was begun with"
+            f"{folder} was begun with other settings: {', '.join(words)}. Write to another folder, or continue with "
+            "the settings that it was begun with"
         )
 
 

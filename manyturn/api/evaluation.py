@@ -136,22 +136,16 @@ def evaluate(
         PolicyError: the policy's code raised; the error that it raised is its cause.
         TooManyErrors: the environment or an endpoint fails too often; with ``out``, what was finished is kept.
     """
-    settings = Settings(
-        env=None if env is None else env_name(env),
-        env_args=env_args,
-        wrappers=wrappers,
-        split=split,
-        limit=limit,
-        tasks=tasks,
-        panel=None if panel is None else Path(panel),
-        repeats=repeats,
-        seed=seed,
-        workers=workers,
-        timeout=timeout,
-        out=None if out is None else Path(out),
-        experience=None if experience is None else Path(experience),
-    )
+    world = {"env_args": env_args, "wrappers": wrappers, "workers": workers, "timeout": timeout}
+    choice = {"split": split, "limit": limit, "tasks": tasks, "panel": panel, "repeats": repeats, "seed": seed}
+    settings = settings_in_python(env, **world, **choice, out=out, experience=experience)
     return result_of(evaluate_policies([_plain(policy)], settings, options, quiet=not progress))[0]
+
+
+def settings_in_python(env: "str | type[gymnasium.Env] | None", **given: Any) -> Settings:
+    """Settings where an environment may be a class, and a place a text."""
+    places = {name: Path(given[name]) for name in ("panel", "out", "experience") if given.get(name) is not None}
+    return Settings(env=None if env is None else env_name(env), **{**given, **places})
 
 
 def _plain(policy: Any) -> Any:

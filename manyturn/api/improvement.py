@@ -18,6 +18,7 @@ from manyturn.agents.experience.store import Experience, read_experience
 from manyturn.agents.experience.writer import writer_of
 from manyturn.agents.play.agent import Agent
 from manyturn.agents.play.episode import Policy
+from manyturn.agents.play.python_policy import PythonPolicy
 from manyturn.api.evaluation import (
     Entrant,
     Settings,
@@ -27,11 +28,11 @@ from manyturn.api.evaluation import (
     one_world,
     seats_of,
     secrets_of,
+    settings_in_python,
 )
 from manyturn.api.named_policy import SECTIONS, sections_of
 from manyturn.api.task_panel_file import TaskChoice, panel_of
 from manyturn.envs.contract.options.options import ConfigError, one_line, unknown
-from manyturn.envs.contract.registration.env_name import env_name
 from manyturn.terminal.event_loop import result_of
 from manyturn.terminal.improvement_progress import RoundLines
 from manyturn.terminal.overrides import OverrideError
@@ -103,15 +104,8 @@ def improve(
         NotHeldOut: a task of the validation panel is in the pool, in the experience, or was trained on.
         TooManyErrors: the environment, the endpoint or the writer fails too often; what was finished is kept.
     """
-    world = Settings(
-        env=None if env is None else env_name(env),
-        env_args=env_args,
-        wrappers=wrappers,
-        tasks=tasks,
-        workers=workers,
-        timeout=timeout,
-        out=Path(out),
-    )
+    playing = {"env_args": env_args, "wrappers": wrappers, "workers": workers, "timeout": timeout}
+    world = settings_in_python(env, **playing, tasks=tasks, out=out)
     settings = ImproveSettings(world, writer, None if experience is None else Path(experience))
     named = os.fspath(policy) if isinstance(policy, os.PathLike) else policy
     return result_of(improve_policy(named, settings, options, quiet=not progress))
@@ -128,7 +122,7 @@ async def improve_policy(
     """
     config, rest = _options(options)
     start = Experience() if settings.experience is None else read_experience(settings.experience)
-    async with _policies(policy, settings, config, rest) as (entrant, writer):
+    async with _policies(policy, settings, config, rest) as (entrant, author):
         check_code(entrant, settings.world)
         [entrant], world = in_one_env([entrant], settings.world)
         candidate = entrant.candidate
@@ -154,8 +148,10 @@ async def improve_policy(
                 candidate.max_turns,
                 world.out,
                 candidate.seen,
-                secrets_of([entrant]),
+                frozenset() if author is None else author.candidate.seen,
+                secrets_of([entrant] if author is None else [entrant, author]),
             )
+            writer = None if author is None else author.candidate.policy
             watcher = Watcher() if quiet else RoundLines(entrant.name, len(pool)).watcher
             return await improve_in_rounds(seats, candidate.policy, writer, plan, watcher)
 
@@ -181,8 +177,8 @@ def _options(options: Mapping[str, Any]) -> tuple[ImprovementConfig, dict[str, A
 @asynccontextmanager
 async def _policies(
     policy: Any, settings: ImproveSettings, config: ImprovementConfig, options: Mapping[str, Any]
-) -> "AsyncIterator[tuple[Entrant, Policy | None]]":
-    """The policy and its writer, loaded; in the end their engines are shut down."""
+) -> "AsyncIterator[tuple[Entrant, Entrant | None]]":
+    """The policy and the writer, if texts are asked for, loaded; in the end their engines are shut down."""
     writes, word = METHODS.apply(config.method).writes, settings.writer
     if word is not None and not writes:
         raise ConfigError(f"--writer has no effect: the method {config.method.name} asks for no texts; leave it out")
@@ -192,22 +188,30 @@ async def _policies(
         own = sections_of(policy) if isinstance(policy, str) else ()
         mine = {name: options[name] for name in options if name in own or name not in takes}
         [entrant] = await stack.enter_async_context(entrants_of([policy], bare, mine))
-        author: Policy | None = entrant.candidate.policy if writes else None
+        author = entrant if writes else None
         if word is not None:
             theirs = {name: options[name] for name in options if name in takes}
-            [other] = await stack.enter_async_context(entrants_of([word], bare, theirs))
-            author = other.candidate.policy
-        writer = None if author is None else writer_of(author, config.length)
-        if "length" in config.model_fields_set and not isinstance(author, Agent):
+            [author] = await stack.enter_async_context(entrants_of([word], bare, theirs))
+        policies = [entrant.candidate.policy]
+        if author is not None:
+            policies += [writer := writer_of(author.candidate.policy, config.length)]
+            author = author._replace(candidate=replace(author.candidate, policy=writer))
+        if "length" in config.model_fields_set and not any(isinstance(one, Agent) for one in policies[1:]):
             raise ConfigError("length has no effect: no model in this process writes; leave it out")
-        _check_budget(config, [entrant.candidate.policy, *([author] if author is not None else [])])
-        yield entrant, writer
+        _check_budget(config, policies)
+        yield entrant, author
 
 
 def _check_budget(config: ImprovementConfig, policies: Sequence[Policy]) -> None:
-    """Raise ConfigError for a limit that nothing would be counted against."""
-    counted = [one for one in policies if getattr(one, "sampling", None) is not None]
-    if config.budget.tokens is not None and not counted:
-        raise ConfigError("budget.tokens has no effect: this policy counts no tokens; leave it out")
-    if config.budget.usd is not None and not any(getattr(one, "priced", False) for one in policies):
-        raise ConfigError("budget.usd has no effect without prices: add --endpoint.price-in and --endpoint.price-out")
+    """Raise ConfigError for a limit that nothing would be counted against, or not everything."""
+    limits = {name: limit for name, limit in config.budget if limit is not None}
+    for policy in policies:
+        if limits and isinstance(policy, PythonPolicy):
+            raise ConfigError(
+                f"budget.{next(iter(limits))} cannot be held: {policy.word}, in Python, counts no tokens; leave it out"
+            )
+    if "usd" in limits and not any(getattr(one, "priced", False) for one in policies):
+        raise ConfigError(
+            "budget.usd has no effect without prices: add --endpoint.price-in and --endpoint.price-out, for a role "
+            "below its name"
+        )

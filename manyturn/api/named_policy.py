@@ -1,6 +1,7 @@
 """Policies by the words that name them on the command line."""
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,16 +25,17 @@ from manyturn.agents.play.python_policy import policy_in_file
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
+from manyturn.api.task_panel_file import as_toml
 from manyturn.envs.contract.options.options import ConfigError, Options, one_line, unknown
 from manyturn.envs.contract.registration.env_registry import is_file
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import Panel, portable_name
 from manyturn.terminal.overrides import OverrideError, changed, chosen
-from manyturn.trainers.recipe.role_config import ENDPOINT_AGENT, LONGEST_CONTEXT, MODEL_AGENT, RoleConfig, RoleKind
+from manyturn.trainers.recipe.role_config import ENDPOINT_AGENT, MODEL_AGENT, RoleConfig, RoleKind
 
 if TYPE_CHECKING:
     from manyturn.agents.model.language_model import LanguageModel
-    from manyturn.trainers.recipe.config import EnvConfig, RunConfig
+    from manyturn.trainers.recipe.config import EnvConfig
     from manyturn.trainers.run.setup.saved_policy import SavedRun
 
 # What plays -> how it is made to act unless asked otherwise; a run acts as it was trained.
@@ -207,9 +209,9 @@ def _trained(folder: Path, options: PolicyOptions) -> Candidate:
         if role not in options.get("roles", {}):
             raise ConfigError(
                 f"{run.path} was not begun by this account, and {entry.policy} plays {role} in it: add "
-                f"--roles.{role} {entry.policy} if you trust it, and another policy otherwise"
+                f"{_option_of(role, entry)} if you trust it, and another policy otherwise"
             )
-    run = replace(run, config=_with_partners(run.config, options.get("roles", {})))
+    run = _with_partners(run, options.get("roles", {}))
     config, state = run.config, run.state
     sampling = changed(config.sampling, "sampling", options.get("sampling", {}))
     drawing = chosen(ENGINES, config.engine, "engine", options.get("engine", {}))
@@ -228,10 +230,21 @@ def _trained(folder: Path, options: PolicyOptions) -> Candidate:
     return Candidate(playing, env.id, env.args, env.wrappers, identity, seen, most, engines, foreign_code=code)
 
 
-def _with_partners(config: "RunConfig", given: Any) -> "RunConfig":
-    """The configuration of a run with other policies in some of its roles. Raises OverrideError."""
+def _option_of(role: str, entry: RoleConfig) -> str:
+    """The option that gives a role a policy, with all that was set of it."""
+    plain = entry.model_dump(mode="json")
+    return shlex.join([f"--roles.{role}", plain if isinstance(plain, str) else as_toml(plain)])
+
+
+def _with_partners(run: "SavedRun", given: Any) -> "SavedRun":
+    """A run with other policies in some of its roles, which are played by what these words name now.
+
+    Raises:
+        OverrideError: there is no such role or policy.
+    """
     from manyturn.trainers.recipe.config import parts_as_tables
 
+    config = run.config
     try:
         entries = parts_as_tables({"roles": given})["roles"]
         others = {role: RoleConfig.model_validate(entry) for role, entry in entries.items()}
@@ -243,7 +256,9 @@ def _with_partners(config: "RunConfig", given: Any) -> "RunConfig":
             raise OverrideError(unknown("role", role, config.roles))
         if entry.kind is RoleKind.TRAINED and entry.policy not in config.trained_roles:
             raise OverrideError(unknown("policy of the run", entry.policy, config.trained_roles))
-    return config.model_copy(update={"roles": {**config.roles, **others}})
+    pinned = {role: partner for role, partner in run.state.get("partners", {}).items() if role not in others}
+    roles = {**config.roles, **others}
+    return replace(run, config=config.model_copy(update={"roles": roles}), state={**run.state, "partners": pinned})
 
 
 def _playing(
@@ -253,17 +268,25 @@ def _playing(
 
     Args:
         engines: takes the engines of the latter.
+
+    Raises:
+        ConfigError: one of the latter has changed since the run was saved.
     """
     from manyturn.trainers.record.checkpoint import ONE_POLICY
-    from manyturn.trainers.run.setup.frozen_roles import FrozenRoles
+    from manyturn.trainers.run.setup.frozen_roles import FrozenRoles, partner_changes
     from manyturn.trainers.run.setup.past_selves import saved_past
     from manyturn.trainers.run.setup.policy_model import choose_device
 
     if not (roles := run.config.roles):
         return policy(ONE_POLICY, run.label)
     trained = {name: policy(name, f"{name} of {run.label}") for name in run.config.trained_roles}
-    frozen = FrozenRoles(choose_device("auto"), barrier)
+    frozen = FrozenRoles(choose_device("auto"), barrier, pinned=run.state["partners"])
     frozen.add_all(run.config)
+    for role, (was, now) in partner_changes(frozen.pinned, frozen.partners).items():
+        raise ConfigError(
+            f"{was} played {role} in {run.path}, and {now} is there now: restore it, or add "
+            f"{_option_of(role, roles[role])} to play with this one"
+        )
     saved_past(run, frozen)
     engines += frozen.engines
     return Cast({role: trained.get(entry.policy) or frozen.policies[role] for role, entry in roles.items()})
@@ -276,7 +299,7 @@ def _model(word: str, options: PolicyOptions) -> Candidate:
     config.check_text()
     if reason := config.refuse(None, None):
         raise ValueError(reason)
-    from manyturn.trainers.run.setup.saved_policy import loaded, positions_of
+    from manyturn.trainers.run.setup.saved_policy import loaded, with_context
 
     drawing = chosen(ENGINES, _ENGINE, "engine", options.get("engine", {}))
     try:
@@ -287,13 +310,7 @@ def _model(word: str, options: PolicyOptions) -> Candidate:
         if (near := near_folder(Path(word))) is None:
             raise ModelError(f"a model at an endpoint is named openai:{word}. As a model here: {error}") from error
         raise ModelError(f"there is no folder {word}: did you mean {near}? As a model: {error}") from error
-    limit = positions_of(language)
-    if "max_context" not in options.get("agent", {}):
-        config = config.model_copy(update={"max_context": min(limit, LONGEST_CONTEXT)})
-    elif config.max_context > limit:
-        raise ModelError(
-            f"agent.max_context = {config.max_context}, but {word} knows {limit} positions: give at most that"
-        )
+    config = with_context(config, language, word, given="max_context" in options.get("agent", {}))
     engine = _engine(language, drawing, config.max_context, BatchBarrier())
     return Candidate(Agent(config, language.template, engine, sampling, _named(word, language)), engines=[engine])
 

@@ -99,7 +99,7 @@ def resume(
     Args:
         folder: the run's.
         steps: how many steps the run is to have, also if it was over; None: as many as before.
-        accept_config: go on although its ``config.toml`` was edited since.
+        accept_config: go on although its ``config.toml`` was edited, or a partner in a role has changed, since.
         accept_env: go on although its environment has changed since; ``env_changes`` in the summary says when.
         accept_code: run the code that its ``config.toml`` names although another account or machine began the run.
         report: see ``train``.

@@ -18,13 +18,21 @@ from manyturn.cli.commands.export import export
 from manyturn.cli.commands.host import host, sampler
 from manyturn.cli.commands.improve import improve
 from manyturn.cli.commands.plan import plan
+from manyturn.cli.commands.played_env import (
+    PLAYING,
+    TASKS,
+    AnswerTimeout,
+    PlayedArgs,
+    PlayedEnv,
+    PlayedWrappers,
+    Workers,
+)
 from manyturn.cli.commands.serve import serve
 from manyturn.cli.commands.suite import suite_app
 from manyturn.cli.commands.tasks import tasks_app
 from manyturn.cli.commands.trajectories import trajectories_app
 from manyturn.envs.hosting.local.shutdown_watchdog import STATUS
 from manyturn.terminal import command_exit
-from manyturn.terminal.env_args import EnvArgs
 from manyturn.terminal.escape import visible
 from manyturn.terminal.task_option import TaskWords
 
@@ -52,9 +60,7 @@ for command in (improve, credit_audit, plan):
 for command in (envs, new_env, check, play, serve, host, sampler, export):
     app.command(command, group=ENVIRONMENTS)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
-TASKS, PLAYING, SUITE = (  # sections of a long help
-    Parameter(group=group) for group in map(Group.create_ordered, ("Environment and tasks", "Playing", "A suite"))
-)
+SUITE = Parameter(group=Group.create_ordered("A suite"))
 
 
 @app.command(group=POLICIES)
@@ -131,7 +137,8 @@ def train(
         Continue the run in this folder from its last checkpoint, a finished one too: with --steps N until it has N
         steps. Takes no other options than that and the next three.
     accept_config
-        Continue although the run's config.toml was edited since; summary.json then says what was changed, and when.
+        Continue although the run's config.toml was edited since, or a partner in a role is another one; summary.json
+        then says what was changed, and when.
     accept_env
         Continue although the environment has changed since, such as a file of it; summary.json, metrics and report then
         say what differs, and from which step on.
@@ -167,17 +174,17 @@ def train(
 def evaluate(
     policy: str,
     *words: Overrides,
-    env: Annotated[str | None, TASKS] = None,
-    env_args: Annotated[EnvArgs, TASKS] = None,
-    wrappers: Annotated[str | None, TASKS, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
+    env: PlayedEnv = None,
+    env_args: PlayedArgs = None,
+    wrappers: PlayedWrappers = None,
     split: Annotated[str | None, TASKS] = None,
     limit: Annotated[int | None, TASKS] = None,
     tasks: Annotated[TaskWords, TASKS] = None,
     panel: Annotated[Path | None, TASKS] = None,
     repeats: Annotated[int, PLAYING] = 1,
     seed: Annotated[int, PLAYING] = 0,
-    workers: Annotated[int, PLAYING, Parameter(name=("--env.workers", "--workers"))] = 0,
-    timeout: Annotated[float | None, PLAYING, Parameter(name=("--env.timeout", "--timeout"))] = None,
+    workers: Workers = 0,
+    timeout: AnswerTimeout = None,
     out: Annotated[Path | None, PLAYING] = None,
     experience: Annotated[Path | None, PLAYING] = None,
     suite: Annotated[str | None, SUITE] = None,
@@ -200,13 +207,6 @@ def evaluate(
         evaluation once more, to see whether its environment has changed.
     words
         Further policies, for one table of all; then options of the policies.
-    env
-        Environment; a run knows its own.
-    env_args
-        Arguments of the environment's constructor as a TOML table, such as {difficulty = "hard"}; or one, as in
-        --env.args.difficulty hard. Default: the run's.
-    wrappers
-        Turn-level rewards as a TOML list, such as [{name = "turn_cost", cost = 0.01}]. Default: the run's, or none.
     split
         The split that the panel is taken from. Default: test.
     limit
@@ -221,10 +221,6 @@ def evaluate(
         Episodes of each task.
     seed
         Sampling noise and episode randomness derive from it.
-    workers
-        Processes that host the environment; 0 keeps it in this one.
-    timeout
-        Seconds that the environment may take for one answer, with workers. Default: 60.
     out
         Folder for summary.json, episodes.parquet and turns.parquet; an interrupted evaluation in it continues. Of
         several policies each has a folder in it. Default: nothing is kept; of a suite, runs/suite-NAME/POLICY.

@@ -14,7 +14,8 @@ import pytest
 from manyturn.agents.evaluation.paired_comparison import compare, read_evaluation
 from manyturn.agents.records.episode_rows import read_turns
 from manyturn.api.evaluation import Settings, _world
-from manyturn.api.named_policy import LONGEST_CONTEXT, find_policy
+from manyturn.api.named_policy import find_policy
+from manyturn.trainers.recipe.role_config import LONGEST_CONTEXT
 
 SLOW = """
 import time

@@ -48,6 +48,14 @@ def trier(observation, info):
             return case.rpartition("1. ")[2].split()[0]
     return words[info["repeat"] % 5] if info["repeat"] else "please"
 """
+SCRIBE = """
+class Scribe:
+    def act(self, observation, info):
+        return "guess 1"
+
+    def write(self, prompt, info):
+        return "Never guess 1." if "guess 1" in prompt else ""
+"""
 
 
 @pytest.fixture
@@ -228,12 +236,14 @@ def test_another_writer_writes_and_only_where_texts_are_asked_for(command, model
     assert ended.code == 0, ended.err
     models = {(request["body"]["model"], is_writing(request["body"])) for request in model.requests}
     assert models == {("toy", False), ("sage", True)}
-    Path("mine.py").write_text(
-        "class Policy:\n    def act(self, observation, info):\n        return 'guess 1'\n"
-        "    def write(self, prompt, info):\n        return 'Never guess 1.' if 'guess 1' in prompt else ''\n"
-    )
-    made = mt.improve("mine.py:Policy", ENV, out="mine", method="reflexion", rounds=1, pool={"limit": 2})
+    Path("mine.py").write_text(SCRIBE)
+    made = mt.improve("mine.py:Scribe", ENV, out="mine", method="reflexion", rounds=1, pool={"limit": 2})
     assert [entry.text for entry in made.experience.entries] == ["Never guess 1."] * 2
+    words = ("improve", "mine.py:Scribe", "--env", ENV, "--method", "reflexion", "--rounds", 1, "--pool.limit", 2)
+    words += ("--validation.limit", 2, "--writer", "openai:sage", "--out", "sage")
+    assert command(*words).code == 0
+    other = command(*words, "--sampling.temperature", 0.5)
+    assert other.code == command_exit.BAD_INPUT and "writer.sampling.temperature" in other.err
 
 
 @pytest.mark.parametrize(
@@ -245,6 +255,7 @@ def test_another_writer_writes_and_only_where_texts_are_asked_for(command, model
         (("--method", "cases", "--budget.usd", "1"), ConfigError, "price-in"),
         (("--method", "reflexion", "--agent.instructions", "false"), ValueError, "agent.instructions"),
         (("--method", "cases", "--pool.limt", "3"), ValueError, "limit"),
+        (("--method", "reflexion", "--budget.tokens", "9", "--writer", "{here}/mine.py:Scribe"), ConfigError, "leave"),
         (
             ("--method", "cases", "--sampling.temperature", "none", "--validation.decoding", "greedy"),
             ConfigError,
@@ -253,7 +264,8 @@ def test_another_writer_writes_and_only_where_texts_are_asked_for(command, model
     ],
 )
 def test_what_would_have_no_effect_is_refused_before_anything_is_asked(command, model, tmp_path, words, kind, fix):
-    ended = command(*GUESSING, *words, "--out", tmp_path / "out")
+    (tmp_path / "mine.py").write_text(SCRIBE)
+    ended = command(*GUESSING, *(word.format(here=tmp_path) for word in words), "--out", tmp_path / "out")
     assert ended.code == command_exit.BAD_INPUT and fix in ended.err and not model.requests
     assert issubclass(kind, ValueError)
 
@@ -279,3 +291,17 @@ def test_a_model_in_this_process_attempts_and_writes_and_what_is_too_long_is_cou
     assert {*first.validation} == {"sampled", "greedy"} and last.attempts is not None
     assert last.attempts["n_episodes"] == 4 and last.total.reply_tokens
     assert len(made.experience.entries) + last.unwritten == 4 - len(last.solved)
+
+
+def test_tasks_that_a_writer_was_trained_on_measure_nothing_that_it_writes(tiny_run, tmp_path):
+    (tmp_path / "mine.py").write_text(SCRIBE)
+    improving = {"method": "reflexion", "rounds": 1, "writer": str(tiny_run), "pool": {"split": "test", "limit": 2}}
+    policy, env = f"{tmp_path}/mine.py:Scribe", f"{tiny_run.parent}/doors.py:Doors"
+    with mt.load_policy(str(tiny_run)) as writer:
+        seen = writer.candidate.seen
+    made = mt.improve(policy, env, out=tmp_path / "out", validation={"limit": 2}, **improving)
+    assert made.experience.trained == read_experience(tmp_path / "out").trained == seen != frozenset()
+    with pytest.raises(NotHeldOut, match="experience"):
+        mt.evaluate(policy, env, split="train", experience=tmp_path / "out")
+    with pytest.raises(NotHeldOut, match="writer"):
+        mt.improve(policy, env, out=tmp_path / "other", validation={"split": "train", "limit": 128}, **improving)

@@ -1,5 +1,6 @@
 """Folders from elsewhere and disks without space: code that runs unasked, and errors that name no fix."""
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import manyturn as mt
+from manyturn.terminal.overrides import parse_overrides
 from manyturn.trainers.recipe.config import parse_config, read_toml, to_toml
 
 CODE = """
@@ -83,11 +85,14 @@ def test_arguments_of_a_run_from_elsewhere_start_no_program(command, gift):
 def test_partners_of_a_run_from_elsewhere_are_not_asked_before_they_are_named(command, gift, partner):
     (gift / "partner.py").write_text(f"open({str(gift / 'started')!r}, 'w')\ndef reply(observation, info): return ''\n")
     word, config = partner.format(gift=gift), read_toml(gift / "config.toml")
-    config |= {"env": {"id": "manyturn/Talk-SelfPlay-v0"}, "roles": {"first": "me", "second": word}}
+    options = {"sampling": {"temperature": 0.5}} if word.startswith("openai") else {}
+    second = {"policy": word, **options}
+    config |= {"env": {"id": "manyturn/Talk-SelfPlay-v0"}, "roles": {"first": "me", "second": second}}
     (gift / "config.toml").write_text(to_toml(parse_config(config)))
     resumed, evaluated = command("train", "--resume", gift, "--accept-config"), command("evaluate", gift)
     assert (resumed.code, evaluated.code) == (2, 2)
-    assert "--accept-code" in resumed.err and f"--roles.second {word}" in evaluated.err
+    suggested = shlex.split(evaluated.err.partition("add ")[2])[:2]
+    assert "--accept-code" in resumed.err and parse_overrides(suggested) == {"roles": {"second": second}}
     assert not (gift / "started").exists()
 
 

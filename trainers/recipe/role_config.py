@@ -6,8 +6,9 @@ A word names the policy, as ``manyturn evaluate`` takes it, or a policy that the
     expert, random       the environment's expert, and random admissible commands
     openai:MODEL         a model at an endpoint
     FILE.py:POLICY       a policy in Python
-    past:K               the policy that this run trains, as it was K to 2K - 1 steps ago
-    runs/a, ./model      a run's folder, a checkpoint, or a model's folder, GGUF file or id: whatever has a slash
+    past:K               the policy that this run trains, as it was K to 2K - 1 steps ago; in the first K steps, as the
+                         warm-up left it
+    runs/a, ./model      a run's folder, a checkpoint, or a model's folder, GGUF file or id: any word with a slash
 """
 
 import re
@@ -67,8 +68,8 @@ class RoleConfig(Options):
     """Policy of a role. A plain string is the policy."""
 
     policy: str
-    """Name of a policy that this run trains, expert, random, openai:MODEL, FILE.py:POLICY, past:K, or whatever has a
-    slash: the folder of a run, a checkpoint or a model. Only those that the run trains learn."""
+    """Name of a policy that this run trains, expert, random, openai:MODEL, FILE.py:POLICY, past:K, or a word with a
+    slash, which is the folder of a run, a checkpoint or a model. Only those that the run trains learn."""
     agent: AgentConfig | None = None
     """How a model or an endpoint acts in this role; unset: as in an evaluation. A run acts as it was trained."""
     sampling: EndpointSampling | None = None

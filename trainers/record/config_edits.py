@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from manyturn.envs.contract.options.config_diff import changes, shown
 from manyturn.envs.contract.options.options import UNFINISHED, ConfigError
 from manyturn.trainers.recipe.config import RunConfig, parse_config
-from manyturn.trainers.recipe.config_diff import changes, shown
 from manyturn.trainers.record.checkpoint import read_state
 
 

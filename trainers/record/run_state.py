@@ -36,6 +36,8 @@ class State:
         config: the configuration that led here, as plain values.
         config_changes: edits of it that were accepted when the run was resumed: the step, and each entry's place with
             both values.
+        partners: identity of the policy of each role that does not learn, as plain values by role, see
+            ``PartnerIdentity``.
         env_identity: of the environment that the next step is played in, as plain values.
         env_changes: changes of the environment that were accepted when the run was resumed: the step, the identity
             before, and what differs.
@@ -66,6 +68,7 @@ class State:
     seconds: float = 0.0
     config: dict[str, Any] = field(default_factory=dict)
     config_changes: list[dict[str, Any]] = field(default_factory=list)
+    partners: dict[str, dict[str, str]] = field(default_factory=dict)
     env_identity: dict[str, Any] = field(default_factory=dict)
     env_changes: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)

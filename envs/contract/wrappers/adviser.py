@@ -83,7 +83,10 @@ class Adviser(TurnReward):
         text, reward, terminated, truncated, info = super().step(action)
         if terminated or truncated:
             return text, reward, terminated, truncated, {**info, "role": self._role}
-        text, info = self._with_advice(text, info) if self.when == "start" else self._before_advice(text, info)
+        if self.when == "start":
+            text, info = self._with_advice(text, {**info, "anchor": _anchor(text, info)})
+        else:
+            text, info = self._before_advice(text, info)
         return text, reward, False, False, info
 
     def _before_advice(self, text: str, info: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -93,8 +96,8 @@ class Adviser(TurnReward):
         return f"{did}{text}\n\nWhat do you advise?", {**info, "role": ADVISER}
 
     def _with_advice(self, text: str, info: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The situation as the actor reads it, who may do otherwise after other advice."""
-        anchor = digest(info.get("anchor", text), self._advice)
+        """The situation, under a plain anchor, as the actor reads it, who may do otherwise after other advice."""
+        anchor = digest(info["anchor"], self._advice)
         shown = f"{text}\n\nAdvice: {self._advice or 'none'}"
         return shown, {**info, "role": ACTOR, "anchor": anchor, "anchor_text": shown}
 
@@ -115,4 +118,9 @@ class Adviser(TurnReward):
 
 def _plain(text: str, info: dict[str, Any]) -> dict[str, Any]:
     """The entries of a situation that the actor's turn has too, as plain values."""
-    return {name: info[name] for name in _OF_A_SITUATION if name in info} | {"anchor": digest(info.get("anchor", text))}
+    return {name: info[name] for name in _OF_A_SITUATION if name in info} | {"anchor": _anchor(text, info)}
+
+
+def _anchor(text: str, info: Mapping[str, Any]) -> str:
+    """The anchor of a situation of the environment as a plain value."""
+    return digest(info.get("anchor", text))

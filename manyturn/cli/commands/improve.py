@@ -3,27 +3,33 @@
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Group, Parameter
+from cyclopts import Parameter
 
+from manyturn.cli.commands.played_env import (
+    PLAYING,
+    TASKS,
+    AnswerTimeout,
+    PlayedArgs,
+    PlayedEnv,
+    PlayedWrappers,
+    Workers,
+)
 from manyturn.terminal import command_exit
-from manyturn.terminal.env_args import EnvArgs
 from manyturn.terminal.task_option import TaskWords
-
-_TASKS, _PLAYING = (Parameter(group=group) for group in map(Group.create_ordered, ("Environment and tasks", "Playing")))
 
 
 def improve(
     policy: str,
     *options: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)],
     out: Path,
-    env: Annotated[str | None, _TASKS] = None,
-    env_args: Annotated[EnvArgs, _TASKS] = None,
-    wrappers: Annotated[str | None, _TASKS, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
-    tasks: Annotated[TaskWords, _TASKS] = None,
-    workers: Annotated[int, _PLAYING, Parameter(name=("--env.workers", "--workers"))] = 0,
-    timeout: Annotated[float | None, _PLAYING, Parameter(name=("--env.timeout", "--timeout"))] = None,
-    writer: Annotated[str | None, _PLAYING] = None,
-    experience: Annotated[Path | None, _PLAYING] = None,
+    env: PlayedEnv = None,
+    env_args: PlayedArgs = None,
+    wrappers: PlayedWrappers = None,
+    tasks: Annotated[TaskWords, TASKS] = None,
+    workers: Workers = 0,
+    timeout: AnswerTimeout = None,
+    writer: Annotated[str | None, PLAYING] = None,
+    experience: Annotated[Path | None, PLAYING] = None,
 ) -> None:
     """Improve a policy by experience, in words and without training.
 
@@ -44,19 +50,8 @@ def improve(
         Options of the improvement and of the policy.
     out
         Folder for the experience, the rounds and their episodes; an interrupted improvement in it continues.
-    env
-        Environment; a run knows its own.
-    env_args
-        Arguments of the environment's constructor as a TOML table, such as {difficulty = "hard"}; or one, as in
-        --env.args.difficulty hard. Default: the run's.
-    wrappers
-        Turn-level rewards as a TOML list, such as [{name = "turn_cost", cost = 0.01}]. Default: the run's, or none.
     tasks
         Tasks of the pool: ids, @FILE of ids, or tag=NAME. Default: the first of its split.
-    workers
-        Processes that host the environment; 0 keeps it in this one.
-    timeout
-        Seconds that the environment may take for one answer, with workers. Default: 60.
     writer
         The policy that writes the lessons, such as openai:MODEL. Default: the policy itself.
     experience

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.credit import ablations
-from manyturn.trainers.recipe.config_diff import changes
+from manyturn.envs.contract.options.config_diff import changes
 
 OWN = {"base": set(), "epo": {"objective.epo"}, "published": {"credit.rewards", "progress"}}
 OWN |= {"spa": OWN["published"], "aepo": {"credit.advantage", "rollout.tempering"}}

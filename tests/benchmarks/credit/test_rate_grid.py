@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.credit import rate_grid
 from benchmarks.credit.rate_grid import BASE, PLAN, Cell, config_of, cross_chosen, rows_of, warmup_of
-from manyturn.trainers.recipe.config_diff import changes
+from manyturn.envs.contract.options.config_diff import changes
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "comparison.md"

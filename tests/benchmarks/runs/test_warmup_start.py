@@ -3,9 +3,9 @@
 import json
 
 from benchmarks.runs.warmup_start import OUT, PLAN, summary_table, verdict
+from manyturn.envs.contract.options.config_diff import changes
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import configure
-from manyturn.trainers.recipe.config_diff import changes
 
 
 def test_starts_differ_in_their_warmup_only():

@@ -43,6 +43,21 @@ def test_the_actor_reads_what_was_advised_and_the_adviser_what_was_done():
     assert "The actor chose: wait" in other.step("wait").observation
 
 
+@pytest.mark.parametrize("when", ["turn", "start"])
+def test_the_actor_meets_a_situation_again_under_the_same_anchor(when):
+    """Turns in one situation are compared with each other, so the first one must not stand by itself."""
+    env = handle(when, difficulty="easy")
+    env.reset(env.tasks("train")[0], 1)
+
+    def acting(step):
+        return step if step.role == "actor" else env.step("Find the gold.")
+
+    first = acting(env.step("Find the gold."))
+    again = acting(env.step("wait"))  # which the maze declines
+    elsewhere = acting(env.step(first.admissible[0]))
+    assert again.anchor == first.anchor != elsewhere.anchor
+
+
 def test_a_snapshot_holds_the_advice():
     env, other = handle(difficulty="easy"), handle(difficulty="easy")
     task = env.tasks("train")[0]

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.role_episodes import group_name
-from manyturn.envs.contract.env.roles import ONE_ROLE
+from manyturn.agents.play.role_episodes import ONLY_ROLE, EpisodeRoles, group_name
 from manyturn.trainers.credit.pipeline import Credit
 from manyturn.trainers.play.rollout.rollout_batch import learnable
 from manyturn.trainers.play.tasks.curriculum_input import TaskFeedback, label_of
@@ -19,7 +18,7 @@ def findings(
     episodes: Sequence[Episode],
     numbers: Mapping[str, int],
     earned: Sequence[Credit],
-    roles: Sequence[str] = (ONE_ROLE,),
+    roles: EpisodeRoles = ONLY_ROLE,
 ) -> list[TaskFeedback]:
     """One entry for each task of which an episode could be scored and says whether it reached the goal.
 
@@ -27,7 +26,7 @@ def findings(
         episodes: all that were played, whether they were learnt from or not.
         numbers: id of a task -> its place in the split.
         earned: the credit of those that were learnt from, of each policy; other tasks have taught nothing.
-        roles: of an episode, where it has several; a task has then taught what it taught them in the mean.
+        roles: of an episode; a task has taught what it taught those that learn in the mean.
     """
     lessons, groups = dict[str, Taught](), defaultdict[str, list[Episode]](list)
     for credit in earned:
@@ -37,7 +36,7 @@ def findings(
             groups[episode.task.id].append(episode)
     feedback = []
     for task, members in groups.items():
-        taught = [lessons.get(group_name(task, role, roles), (0.0, False)) for role in roles]
+        taught = [lessons.get(group_name(task, role, roles.all), (0.0, False)) for role in roles.learning]
         advantage, signal = float(np.mean([mean for mean, _ in taught])), any(signal for _, signal in taught)
         success, score = np.mean([(bool(e.success), e.outcome) for e in members], axis=0).tolist()
         label = label_of(members[0].task)

@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.role_episodes import returns_by_role
-from manyturn.envs.contract.env.roles import ONE_ROLE
+from manyturn.agents.play.role_episodes import ONLY_ROLE, EpisodeRoles
 from manyturn.trainers.credit.batch.turn_batch import BoolK, IntK, ids_of
 from manyturn.trainers.credit.groups.group_statistics import group_statistics
 
@@ -50,7 +49,7 @@ class Refill:
         groups: groups that the step is to have.
         size: episodes of a group.
         rounds: most rounds; 1 keeps every group.
-        roles: of an episode, where it has several; a group is kept if the returns of one of them differ.
+        roles: of an episode; a group is kept if the returns of one that learns differ.
         round: rounds that were played.
         played: their episodes, all members of a group next to each other.
         is_kept: whether the step learns from the episode, one per episode.
@@ -62,7 +61,7 @@ class Refill:
     groups: int
     size: int
     rounds: int
-    roles: tuple[str, ...] = (ONE_ROLE,)
+    roles: EpisodeRoles = ONLY_ROLE
     round: int = 0
     played: tuple[Episode, ...] = ()
     is_kept: tuple[bool, ...] = ()
@@ -77,9 +76,7 @@ class Refill:
         kept_E = np.ones(len(episodes), bool)
         if self.round + 1 < self.rounds:
             group_E = ids_of(episode.key.task for episode in episodes)
-            returns = [returns_by_role(episode, self.roles) for episode in episodes]
-            columns = [np.array([earned[role] for earned in returns]) for role in self.roles]
-            kept_E = np.any([with_spread(return_E, group_E) for return_E in columns], axis=0)
+            kept_E = np.any([with_spread(return_E, group_E) for return_E in self.roles.returns(episodes)], axis=0)
         return replace(
             self,
             round=self.round + 1,

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.role_episodes import returns_by_role
+from manyturn.agents.play.role_episodes import EpisodeRoles
 from manyturn.trainers.credit.batch.turn_batch import BoolE, FloatK, IntK, ids_of
 from manyturn.trainers.credit.groups.group_statistics import group_statistics
 
@@ -42,21 +42,20 @@ def most_spread(spread_E: FloatK, group_E: IntK, share: float) -> BoolE:
 
 
 def filtered(
-    episodes: Sequence[Episode], is_kept: Sequence[bool], roles: Sequence[str], share: float
+    episodes: Sequence[Episode], is_kept: Sequence[bool], roles: EpisodeRoles, share: float
 ) -> tuple[list[bool], dict[str, float]]:
     """The episodes to learn from out of those that are kept so far, and the figures of the filter.
 
     Args:
-        roles: of an episode.
+        roles: of an episode; only what those that learn earn counts.
         share: of groups that is kept; 1 keeps all.
     """
     kept_E = np.array(is_kept, bool)
     if share == 1 or not kept_E.any():
         return kept_E.tolist(), {}
     group_E = ids_of(episode.key.task for episode in episodes)
-    returns = [returns_by_role(episode, roles) for episode in episodes]
-    columns = [np.array([earned[role] for earned in returns]) for role in roles]
-    spread_E = np.max([group_statistics(return_E, group_E, ~np.isnan(return_E)).std_K for return_E in columns], axis=0)
+    spreads = [group_statistics(return_E, group_E, ~np.isnan(return_E)).std_K for return_E in roles.returns(episodes)]
+    spread_E = np.max(spreads, axis=0)
     rows = np.flatnonzero(kept_E)
     kept_E[rows] = most_spread(spread_E[rows], group_E[rows], share)
     return kept_E.tolist(), {"least_spread": float(spread_E[kept_E].min())}

@@ -178,6 +178,7 @@ class Saving:
     def _plain(self, state: State) -> dict[str, Any]:
         state.batch_limits = self._run.batch_limits()
         state.past = {f"past:{past.every}": list(past.copies) for past in self._run.past}
+        state.partners = self._run.frozen.plain_partners
         learners = {beside("learner", trainee.name): trainee.learner.plain() for trainee in self._run.trainees}
         return {**state.plain(), **learners}
 

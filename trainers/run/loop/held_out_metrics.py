@@ -72,6 +72,7 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
         **({"exploration": state.explored} if state.explored else {}),
         "played": state.played,
         "config_changes": state.config_changes,
+        **({"partners": partners} if (partners := run.frozen.plain_partners) else {}),
         KEY: state.env_identity,
         "env_changes": state.env_changes,
         "notices": state.notices,

@@ -58,8 +58,9 @@ async def train(
     Args:
         config: what to do; None when resuming, for then the folder's own counts.
         path: the run's folder.
-        accept: ``config`` and ``env``: go on although the folder's configuration was edited, or the environment has
-            changed, since the last checkpoint; ``code``: run the code that a folder from elsewhere names.
+        accept: ``config`` and ``env``: go on although the folder's configuration was edited, a partner in a role has
+            changed (both are ``config``), or the environment has, since the last checkpoint; ``code``: run the code
+            that a folder from elsewhere names.
         steps: when resuming, how many steps the run has now; None: as many as before.
         report: receives each line of metrics as it is written; how far the vocabulary is, where that takes long;
             ``{"phase": "begin"}`` once the checks have passed; and notices, ``{"phase": "notice", "notice": TEXT}``.
@@ -83,7 +84,8 @@ async def train(
         output = MetricsLogger(folder, start.config, report)
         async with AsyncExitStack() as stack:
             stack.callback(output.loggers.close)
-            run = await stopping.run(stack.enter_async_context(open_run(start.config, output.tell, ranks)))
+            opening = open_run(start.config, output.tell, ranks, start.pinned)
+            run = await stopping.run(stack.enter_async_context(opening))
             if run.config.placement.ranks > 1:
                 from manyturn.trainers.run.setup.rank_failure import (
                     ending_with_ranks,  # which only Ray's extra can import
@@ -91,7 +93,7 @@ async def train(
 
                 await stack.enter_async_context(ending_with_ranks(run.seats))
             output.config = run.config
-            start = start.in_environment(folder, run.seats.identity)
+            start = start.in_environment(folder, run.seats.identity).with_partners(folder, run.frozen.partners)
             for remark in start.remarks:
                 output.note(remark)
             check_room(run, path)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.records.task_id_files import failure_remarks
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.trainers.recipe.config import RunConfig, located
 from manyturn.trainers.record.checkpoint import CheckpointError, newest_checkpoint, read_state
@@ -16,6 +17,8 @@ from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.loop.code_signature import check_signed
 from manyturn.trainers.run.loop.extended_runs import epo_note, lengthened, schedule_note
+from manyturn.trainers.run.setup.frozen_roles import PartnerIdentity, partner_changes
+from manyturn.trainers.run.setup.past_selves import refuse_missing_copies
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class RunStart:
     Attributes:
         accept: what to go on with: changes of the ``config``, of the ``env``; ``code`` that a folder from elsewhere
             names.
-        edits: accepted edits of the configuration since the checkpoint, by place, with both values.
+        edits: accepted edits of the configuration since the checkpoint, by place, with both values; changes of
+            partners too, by ``partner ROLE``.
         env_changes: words for each accepted change of the environment since the checkpoint.
         task_words: words for the training tasks of a new run, as they were given.
         remarks: lines on evaluations that choose the tasks and are of another environment.
@@ -51,6 +55,23 @@ class RunStart:
         args = {} if self.config.env is None else self.config.env.args
         remarks = failure_remarks(self.task_words, now, args)
         return replace(self, env_changes=words, remarks=remarks)
+
+    @property
+    def pinned(self) -> Mapping[str, Mapping[str, str]]:
+        """Partners that played until the checkpoint, by role; none where they are not known."""
+        return {} if self.checkpoint is None else read_state(self.checkpoint).get("partners", {})
+
+    def with_partners(self, folder: RunFolder, now: Mapping[str, PartnerIdentity]) -> "RunStart":
+        """The start with partners that have been loaded. Raises ConfigError if one is another than was accepted."""
+        changes = partner_changes(self.pinned, now)
+        for role, (was, present) in changes.items() if "config" not in self.accept else ():
+            raise ConfigError(
+                f"{now[role].policy}, which plays {role}, has changed since {self.checkpoint}: it was {was} and is "
+                f"{present}; take the change back, or accept it with manyturn train --resume {folder.path} "
+                "--accept-config"
+            )
+        edits = {**self.edits, **{f"partner {role}": pair for role, pair in changes.items()}}
+        return replace(self, edits=edits)
 
     def accepted_into(self, state: State, config: RunConfig, now: EnvIdentity) -> list[str]:
         """Continue a state under what was accepted; returns the notices on it, none where nothing was to be accepted.
@@ -84,6 +105,8 @@ def start_of(folder: RunFolder, config: RunConfig | None, steps: int | None, acc
         refuse_edits(folder.path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
     if config is None and "code" not in accept:
         check_signed(folder.path, settings)
+    if checkpoint is not None:
+        refuse_missing_copies(checkpoint, settings.roles)
     return RunStart(settings, checkpoint, accept, edits, task_words=() if config is None else config.tasks or ())
 
 

@@ -4,9 +4,10 @@ With C(s) the copy of the weights that plays in step s, taken when so many steps
 
     C(s) = K max(0, floor((s - 1) / K) - 1)
 
-A copy is taken every K steps and plays from K steps on later, for K steps. So the past is K to 2K - 1 steps behind the
-weights that draw in the same step, and two copies are kept. Up to step 2K the past is the warmed-up policy, and in the
-warm-up the policy itself. Copies are part of each checkpoint, under names that say when they were taken.
+A copy is taken every K steps, and begins to play K steps later, for K steps. So from step K + 1 on the past is K to
+2K - 1 steps behind the weights that draw in the same step, and two copies are kept. Up to step 2K the past is the
+warmed-up policy, which is less than K steps old in the first K steps. In the warm-up it is the policy itself. Copies
+are part of each checkpoint, under names that say when they were taken.
 """
 
 import shutil
@@ -27,9 +28,10 @@ from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.play.agent import Agent
 from manyturn.agents.play.role_policy import Partner
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.recipe.role_config import RoleConfig, RoleKind
-from manyturn.trainers.record.checkpoint import beside, read_tensors, weights_hash
+from manyturn.trainers.record.checkpoint import beside, read_state, read_tensors, weights_hash
 from manyturn.trainers.run.setup.frozen_roles import FrozenRoles, local_sampling
 from manyturn.trainers.run.setup.saved_policy import SavedRun, loaded
 
@@ -114,7 +116,7 @@ def past_selves(config: RunConfig, agent: Agent, language: LanguageModel, frozen
         if entry.kind is RoleKind.PAST:
             if not any(entry == other for other, _, _ in selves):
                 past = _past_self(entry, agent, language, frozen)
-                selves.append((entry, past, Partner(past.agent, role)))
+                selves.append((entry, past, Partner(past.agent)))
             frozen.policies[role] = next(partner for other, _, partner in selves if other == entry)
     return tuple(past for _, past, _ in selves)
 
@@ -135,21 +137,50 @@ def _past_self(entry: RoleConfig, agent: Agent, language: LanguageModel, frozen:
     return PastSelf(entry.steps_ago, own, engine, language)
 
 
+def refuse_missing_copies(checkpoint: Path, roles: Mapping[str, RoleConfig]) -> None:
+    """Raise ConfigError where a checkpoint has no copy for a past self. In the warm-up none is needed yet."""
+    if (state := read_state(checkpoint)).get("warming"):
+        return
+    ages = [word for word, copies in state.get("past", {}).items() if copies]
+    for role, entry in roles.items():
+        if entry.kind is RoleKind.PAST and entry.policy not in ages:
+            there = f"it has those of {', '.join(ages)}" if ages else "it has none"
+            raise ConfigError(
+                f"roles.{role}: {checkpoint} has no weights for {entry.policy}, {there}: {_instead(checkpoint)}"
+            )
+
+
+def _instead(checkpoint: Path) -> str:
+    """The fix where no past self can play."""
+    first = min(path for path in checkpoint.parent.iterdir() if path.name.startswith("step_"))
+    return f"name a checkpoint in its place, such as {first}"
+
+
 def saved_past(run: SavedRun, frozen: FrozenRoles) -> None:
     """The past selves of a run on disk, as they were to play in its next step.
 
     Args:
         frozen: takes the roles and the engines.
+
+    Raises:
+        ConfigError: the run has no weights of that age, or no policy plays of which they would be the past.
     """
+    refuse_missing_copies(run.checkpoint, run.config.roles)
     for role, entry in run.config.roles.items():
         if entry.kind is not RoleKind.PAST:
             continue
-        [policy] = run.config.trained_roles
+        if len(trained := [*run.config.trained_roles]) != 1:
+            playing = f"{', '.join(trained)} play" if trained else "none of the run's policies plays"
+            raise ConfigError(
+                f"roles.{role}: {entry.policy} is the past of the one policy of a run, and here {playing}: "
+                f"{_instead(run.checkpoint)}"
+            )
+        [policy] = trained
         copies = copies_in(read_tensors(run.checkpoint, policy), entry.steps_ago)
         language = _past_language(run, policy, next(iter(copies.values()), None))
         sampling = local_sampling(run.config.sampling, entry)
         label = f"{entry.policy} of {run.label}, weights {weights_hash(language.model)[:16]}"
-        frozen.policies[role] = Partner(frozen.agent(language, run.config.agent, sampling, label), role)
+        frozen.policies[role] = Partner(frozen.agent(language, run.config.agent, sampling, label))
 
 
 def _past_language(run: SavedRun, policy: str, copy: Copy | None) -> LanguageModel:

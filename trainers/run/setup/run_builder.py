@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from manyturn.agents.play.agent import Agent, Demonstrator
 from manyturn.agents.play.concurrent_episodes import Patience
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.error_limit import Breaker
+from manyturn.agents.play.role_episodes import EpisodeRoles
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.play.teacher_prompts import Advised
@@ -87,6 +89,12 @@ class Run:
     def roles(self) -> tuple[str, ...]:
         """The roles of an episode."""
         return self.seats.facts.roles
+
+    @property
+    def learning_roles(self) -> EpisodeRoles:
+        """The roles of an episode, with those in which a policy of this run learns."""
+        learning = {role for trainee in self.trainees for role in trainee.roles}
+        return EpisodeRoles(self.roles, tuple(role for role in self.roles if role in learning))
 
     def shares(self, count: int, rng: np.random.Generator) -> list[tuple[Sequence[int], int]]:
         """The numbers of each environment's training tasks, and how many of ``count`` are its own, by weight.
@@ -239,12 +247,18 @@ class Run:
 
 
 @asynccontextmanager
-async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks | None = None) -> AsyncIterator[Run]:
+async def open_run(
+    config: RunConfig,
+    log: Log = lambda line: None,
+    ranks: Ranks | None = None,
+    pinned: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> AsyncIterator[Run]:
     """Build everything; the environment's processes end with the context.
 
     Args:
         ranks: those that learn, where there are several.
         log: receives how far the model's vocabulary is, where that takes long.
+        pinned: role -> partner that played it until the checkpoint, see ``FrozenRoles``.
     """
     device = choose_device(config.device)
     if config.learner.offload_optimizer:
@@ -266,7 +280,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
             log({"phase": "notice", "notice": config.model.preparation})
         trainees, roles = list[Trainee](), config.trained_roles or {ONE_POLICY: seats.facts.roles}
         barrier = BatchBarrier()
-        frozen = FrozenRoles(device, barrier, config.engine.capabilities.keeps_bits)
+        frozen = FrozenRoles(device, barrier, config.engine.capabilities.keeps_bits, pinned)
         frozen.add_all(config)
         shares: Sequence[Share | None] = [None] * len(roles)
         if meeting is not None:

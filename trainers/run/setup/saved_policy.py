@@ -10,8 +10,10 @@ import torch
 
 from manyturn.agents.model.gguf_conversion import gguf_in
 from manyturn.agents.model.language_model import LanguageModel, load_pretrained
+from manyturn.agents.model.model_config import ModelError
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.envs.contract.options.config_diff import shown
 from manyturn.trainers.recipe.config import RunConfig
-from manyturn.trainers.recipe.config_diff import shown
 from manyturn.trainers.recipe.role_config import LONGEST_CONTEXT
 from manyturn.trainers.record.checkpoint import beside, newest_checkpoint, read_state, verify
 from manyturn.trainers.record.config_edits import edits_since
@@ -83,6 +85,26 @@ def loaded(path: str, device: torch.device | None = None) -> LanguageModel:
     if device is None:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return load_pretrained(path, device)
+
+
+def with_context(config: AgentConfig, language: LanguageModel, word: str, *, given: bool) -> AgentConfig:
+    """Options of a model's agent with a context that the model knows positions for.
+
+    Args:
+        word: names the model, for messages.
+        given: whether ``max_context`` was asked for; else it is the longest that is usual.
+
+    Raises:
+        ModelError: more was asked for than it knows.
+    """
+    limit = positions_of(language)
+    if not given:
+        return config.model_copy(update={"max_context": min(limit, LONGEST_CONTEXT)})
+    if config.max_context > limit:
+        raise ModelError(
+            f"agent.max_context = {config.max_context}, but {word} knows {limit} positions: give at most that"
+        )
+    return config
 
 
 def positions_of(language: LanguageModel) -> int:

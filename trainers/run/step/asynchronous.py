@@ -111,7 +111,8 @@ class Ahead:
         choice = self._schedule.learn()
         episodes, drawn = self._episodes(choice.learnt), [state.drawn[s - first][n] for s, n in choice.learnt]
         numbers = {task_of(run, state, number).id: number for number in drawn}
-        is_kept, spread = filtered(episodes, [True] * len(episodes), run.roles, run.config.rollout.spread_share)
+        share = run.config.rollout.spread_share
+        is_kept, spread = filtered(episodes, [True] * len(episodes), run.learning_roles, share)
         lesson = Lesson(step, episodes, is_kept, numbers, {episode.key: None for episode in episodes}, figures=spread)
         memory = state.memory
 

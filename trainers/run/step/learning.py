@@ -91,7 +91,7 @@ class Lesson:
         episodes, credits = self.episodes, [update.credit for update in updates]
         state.seen |= {task_of(run, state, number).content for number in self.numbers.values()}
         unguided = [episode for episode in episodes if not episode.guidance]  # a text may do what the policy cannot
-        state.feedback = [list(feedback) for feedback in findings(unguided, self.numbers, credits, run.roles)]
+        state.feedback = [list(feedback) for feedback in findings(unguided, self.numbers, credits, run.learning_roles)]
         state.step, state.memory = self.step, dict(memory)
         turns, tokens = sum(len(episode.turns) for episode in episodes), drawn_tokens(episodes, self.begun)
         return {

@@ -31,7 +31,7 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
         await check_first_step(run, episodes)
     begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
     temperatures = temperatures_of(run, [episode.key for episode in episodes], state.memory)
-    is_kept, spread = filtered(episodes, refill.is_kept, run.roles, run.config.rollout.spread_share)
+    is_kept, spread = filtered(episodes, refill.is_kept, run.learning_roles, run.config.rollout.spread_share)
     lesson = Lesson(step, episodes, is_kept, numbers, begun, temperatures, spread)
     updates = lesson.updates(run, memory)
     alarms = await check_engines(run, updates)
@@ -57,7 +57,7 @@ async def _play_rounds(run: Run, state: State, folder: RunFolder) -> tuple[Refil
         The episodes, task id -> number of each task that was drawn, and what the curriculum remembers.
     """
     config, rollout, step = run.config, run.config.rollout, state.step + 1
-    refill = Refill(rollout.tasks, rollout.group, rollout.rounds, run.roles)
+    refill = Refill(rollout.tasks, rollout.group, rollout.rounds, run.learning_roles)
     numbers, memory, feedback = dict[str, int](), state.memory, state.feedback
     while refill.missing:
         drawn, memory = draw_tasks(run, state, step, refill.missing, feedback, memory, numbers.values())

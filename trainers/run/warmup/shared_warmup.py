@@ -10,8 +10,8 @@ from typing import Any
 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
+from manyturn.envs.contract.options.config_diff import changes, shown
 from manyturn.envs.contract.options.options import ConfigError
-from manyturn.trainers.recipe.config_diff import changes, shown
 from manyturn.trainers.record.checkpoint import WARMED_UP, CheckpointError, beside, read_state, verify
 from manyturn.trainers.record.config_edits import complete, plain
 from manyturn.trainers.record.run_folder import no_run

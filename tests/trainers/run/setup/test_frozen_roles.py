@@ -4,23 +4,24 @@ import asyncio
 import json
 import re
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
+from duet_runs import DUET
+from duet_runs import partnered_run as duet
 from needs_endpoint import KEY, Server, completion, endpoint_server, reading  # noqa: F401  a fixture
 from short_runs import figures
 
 from manyturn.agents.records.episode_rows import read_episodes, read_turns
 from manyturn.api.named_policy import find_policy
 from manyturn.envs.contract.options.options import ConfigError
-from manyturn.trainers.recipe.config import configure, parse_config, to_toml
+from manyturn.terminal import command_exit
+from manyturn.trainers.recipe.config import parse_config, to_toml
 from manyturn.trainers.record.checkpoint import newest_checkpoint, read_state, read_tensors
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.past_selves import copies_in
 
-DUET = f"{Path(__file__).parents[2] / 'duet.py'}:Duet"
 LIAR = """
 def liar(observation, info):
     return "even" if "odd" in observation else "odd"
@@ -28,26 +29,6 @@ def liar(observation, info):
 def broken(observation, info):
     raise RuntimeError("no idea")
 """
-
-
-def duet(liar, **changes):
-    return configure(
-        {
-            "env": {"id": DUET},
-            "roles": {"caller": "me", "liar": liar},
-            "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 8},
-            "agent": {"only_admissible": True},
-            "sampling": {"max_tokens": 6},
-            "warmup": {"episodes": 0},
-            "rollout": {"tasks": 4, "group": 4},
-            "learner": {"lr": 3e-2, "minibatch": 8, "old_logprobs": "engine"},
-            "credit": {"advantage": "grpo"},
-            "evaluation": {"limit": 4},
-            "steps": 3,
-            "checkpoint_every": 1,
-        },
-        changes,
-    )
 
 
 def run(path, liar, **changes):
@@ -122,19 +103,80 @@ def test_a_partner_at_an_endpoint_is_counted_by_itself(endpoint_server, tmp_path
     assert not [name for name in line if name.startswith("liar/") and name.endswith(("entropy", "kl", "loss"))]
 
 
-def test_a_partner_that_fails_is_an_error_under_its_role_and_no_reward(endpoint_server, tmp_path):  # noqa: F811
+@pytest.mark.parametrize(
+    ("fault", "fix"),
+    [
+        ((400, b'{"error": {"message": "filtered"}}', {}), "filtered"),
+        ((200, completion("<action>odd", finish="length"), {}), "sampling.max-tokens"),
+    ],
+)
+def test_a_partner_that_fails_is_an_error_under_its_role_and_no_reward(endpoint_server, tmp_path, fault, fix):  # noqa: F811
     def answer(handler):
-        if len(endpoint_server.requests) % 4 == 3:
-            return 400, b'{"error": {"message": "filtered"}}', {}
-        return reading(lie)(handler)
+        return fault if len(endpoint_server.requests) % 4 == 3 else reading(lie)(handler)
 
     endpoint_server.script = [answer]
-    run(tmp_path / "run", PRICED, steps=1, rollout={"error_share": 0.9}, evaluation={"limit": 1})
+    liar = {**PRICED, "agent": {"cut": "end"}}
+    run(tmp_path / "run", liar, steps=1, rollout={"error_share": 0.9}, evaluation={"limit": 1})
     rows = [row for row in read_episodes(tmp_path / "run/episodes/step_000001.parquet") if row["ending"] != "completed"]
     assert rows and all(row["ending"] == "infra_error" and "role liar: " in row["cause"] for row in rows)
+    assert all(fix in row["cause"] for row in rows)
     failed = {(row["task"], row["member"]) for row in rows}
     spoiled = [row for row in turns_of(tmp_path / "run", "caller") if (row["task"], row["member"]) in failed]
     assert all(np.isnan(row["advantage"]) for row in spoiled)
+
+
+def test_a_partner_of_two_roles_fails_under_the_one_that_it_plays(command, endpoint_server, tmp_path):  # noqa: F811
+    def answer(handler):
+        is_liar = "You lie" in handler.asked["messages"][-1]["content"]
+        return (400, b"{}", {}) if is_liar else (200, completion("<action>odd</action>"), {})
+
+    run(tmp_path / "run", "expert", steps=1)
+    endpoint_server.script = [answer]
+    roles = ("--roles.caller", "openai:m", "--roles.liar", "openai:m")
+    ended = command("evaluate", tmp_path / "run", *roles, "--limit", 4, "--out", tmp_path / "out")
+    assert ended.code == command_exit.TOO_MANY_ERRORS and "role liar: " in ended.err
+
+
+def test_an_evaluation_goes_on_only_with_the_same_partner_and_counts_its_cost(command, endpoint_server, tmp_path):  # noqa: F811
+    endpoint_server.script = [reading(lie)]
+    run(tmp_path / "run", "expert", steps=1)
+    prices = ("--roles.liar.endpoint.price-in", 1, "--roles.liar.endpoint.price-out", 2)
+    words = ("evaluate", tmp_path / "run", "--roles.liar", "openai:m", *prices, "--out", tmp_path / "out", "--limit", 4)
+    assert command(*words).code == 0
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["priced"] and summary["cost"]["total"] == pytest.approx(4 * (100 * 1.0 + 10 * 2.0) / 1e6)
+    liar = summary["roles"]["liar"]
+    assert liar["sampling"]["temperature"] == 1.0 and liar["endpoint"].startswith("http://127.0.0.1")
+    elsewhere = endpoint_server.url.replace("127.0.0.1", "localhost")
+    for option, value, place in (
+        ("--roles.liar.sampling.temperature", 0.5, "roles.liar.sampling.temperature was 1.0 and is 0.5"),
+        ("--roles.liar.agent.system", "Lie.", "roles.liar.agent.system"),
+        ("--roles.liar.endpoint.base-url", elsewhere, "roles.liar.endpoint"),
+        ("--sampling.temperature", 0.5, "roles.caller.sampling.temperature"),
+    ):
+        refused = command(*words, option, value)
+        assert refused.code == command_exit.BAD_INPUT and place in refused.err
+    assert command(*words).code == 0
+
+
+def test_experience_that_no_role_reads_is_refused(command, tmp_path):
+    run(tmp_path / "run", "expert", steps=1, agent={"instructions": False})
+    (tmp_path / "own.jsonl").write_text('{"text": "Lie."}')
+    unread = command("evaluate", tmp_path / "run", "--experience", tmp_path / "own.jsonl", "--limit", 4)
+    assert unread.code == command_exit.BAD_INPUT and "agent.instructions" in unread.err
+
+
+def test_only_returns_of_roles_that_learn_judge_groups_and_tasks(tmp_path):
+    """Where the policy always says the same, a partner's luck teaches it nothing, and makes no task instructive."""
+    same = {"sampling": {"temperature": 1e-4}, "rollout": {"rounds": 2, "spread_share": 0.5}}
+    run(tmp_path / "same", "random", steps=1, **same)
+    line = read_metrics(tmp_path / "same")[-1]
+    assert 0 < line["liar/return"] < 1 and line["rounds"] == 2 and line["least_spread"] == 0
+    run(tmp_path / "run", "expert", steps=1)
+    checkpoint, _ = newest_checkpoint(tmp_path / "run" / "checkpoints")
+    taught = [feedback[4] for feedback in read_state(checkpoint)["feedback"]]
+    learnt = np.abs([row["advantage"] for row in turns_of(tmp_path / "run", "caller")])
+    assert np.mean(taught) == pytest.approx(learnt.mean(), rel=1e-5)
 
 
 def test_answers_are_asked_for_once_though_the_run_is_killed_in_the_middle_of_a_step(endpoint_server, tmp_path):  # noqa: F811
@@ -181,6 +223,9 @@ def test_a_run_a_model_and_python_play_a_role(tmp_path):
     assert turns_of(tmp_path / "second", "caller") and run(tmp_path / "third", model, steps=1)
     playing = find_policy(str(tmp_path / "second"), {})
     assert first["weights"]["me"][:16] in playing.policy.name and second["weights"]["me"][:16] in playing.policy.name
+    longer = {**model, "agent": {"format": "free_text", "max_context": 99_999}}
+    with pytest.raises(ConfigError, match=r"roles\.liar: agent\.max_context .* give at most"):
+        run(tmp_path / "longer", longer, steps=1)
     with pytest.raises(Exception, match="no idea"):
         run(tmp_path / "fourth", f"{tmp_path}/pol.py:broken", steps=1)
 
@@ -261,3 +306,43 @@ def test_a_run_is_evaluated_against_its_own_past_and_other_partners(command, tmp
         refused = command("evaluate", tmp_path / "run", *words, "--limit", 4)
         assert refused.code == 2 and fix in refused.err
     assert command("evaluate", "expert", "--env", DUET, "--roles.liar", "random").code == 2
+
+
+def test_a_past_without_weights_or_without_a_policy_names_a_checkpoint_in_its_place(command, tmp_path):
+    run(tmp_path / "run", "past:1", steps=2, keep_checkpoints=9)
+    evaluate = ("evaluate", tmp_path / "run", "--limit", 4)
+    resume = ("train", "--resume", tmp_path / "run", "--steps", 3, "--accept-config")
+    file, fix = tmp_path / "run" / "config.toml", f"{tmp_path}/run/checkpoints/step_000000"
+    for words in ((*evaluate, "--roles.liar", "past:3"), (*evaluate, "--roles.caller", "expert"), resume):
+        refused = command(*words)
+        assert refused.code == command_exit.BAD_INPUT and fix in refused.err and "roles.liar" in refused.err, words
+        file.write_text(file.read_text().replace("past:1", "past:3" if words[-1] == "expert" else "past:1"))
+    file.write_text(file.read_text().replace("past:3", fix))
+    assert command(*resume).code == 0
+
+
+def test_a_run_on_disk_plays_from_the_checkpoint_that_it_began_with(tmp_path):
+    first, calm = tmp_path / "first", tmp_path / "calm"
+    run(first, "expert", steps=1)
+
+    def copy_in_the_middle(line):
+        if line["phase"] == "train" and line["step"] == 2:
+            shutil.copytree(calm, tmp_path / "killed")
+
+    config = duet("me", roles={"caller": str(first), "liar": "me"}, steps=2)
+    asyncio.run(train(config, calm, report=copy_in_the_middle))
+    shutil.copytree(tmp_path / "killed", tmp_path / "other")
+    asyncio.run(train(None, first, resume=True, steps=2))
+    asyncio.run(train(None, tmp_path / "killed", resume=True))
+    assert figures(tmp_path / "killed") == figures(calm)
+
+    shutil.rmtree(first / "checkpoints" / "step_000001")
+    with pytest.raises(ConfigError, match=r"plays caller.* step 1, .* step 2, .*--accept-config"):
+        asyncio.run(train(None, tmp_path / "other", resume=True))
+    summary = asyncio.run(train(None, tmp_path / "other", resume=True, accept=["config"]))
+    [change] = summary["config_changes"]
+    was, now = change["entries"]["partner caller"]
+    assert "step 1" in was and "step 2" in now and summary["partners"]["caller"]["name"] == now
+    with pytest.raises(ConfigError, match=f"--roles.caller {first}"):
+        find_policy(str(calm), {})
+    assert now in find_policy(str(calm), {"roles": {"caller": str(first)}}).policy.name

@@ -2,44 +2,24 @@
 
 import asyncio
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
+from duet_runs import DUET, duet_run
 
 from manyturn.agents.records.episode_rows import read_turns
 from manyturn.api.named_policy import find_policy
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.report.run import run_head
-from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint, read_tensors
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 
-DUET = f"{Path(__file__).parents[2] / 'duet.py'}:Duet"
 OWN = {"caller": "truth", "liar": "lies"}
 
 
-def duet(**changes):
-    return parse_config(
-        {
-            "env": {"id": DUET},
-            "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 8},
-            "sampling": {"max_tokens": 3},
-            "warmup": {"episodes": 0},
-            "rollout": {"tasks": 6, "group": 6},
-            "learner": {"lr": 3e-3, "minibatch": 12, "old_logprobs": "engine"},
-            "credit": {"advantage": "grpo"},
-            "evaluation": {"limit": 10},
-            "steps": 3,
-            "checkpoint_every": 1,
-            **changes,
-        }
-    )
-
-
 def run(path, **changes):
-    return asyncio.run(train(duet(**changes), path))
+    return asyncio.run(train(duet_run(**changes), path))
 
 
 @pytest.mark.deep
@@ -111,6 +91,7 @@ def test_an_evaluation_plays_the_cast_that_was_trained(tmp_path):
 def test_rounds_keep_a_group_in_which_one_agents_returns_differ(tmp_path):
     """What both earn together may be the same in every episode of a game in which one's gain is the other's loss."""
     from manyturn.agents.play.episode import Ending, Episode, TurnRecord
+    from manyturn.agents.play.role_episodes import EpisodeRoles
     from manyturn.agents.tokens.episode_key import EpisodeKey
     from manyturn.envs.contract.tasks.task import Task
     from manyturn.trainers.play.rollout.dynamic_sampling import Refill
@@ -124,7 +105,8 @@ def test_rounds_keep_a_group_in_which_one_agents_returns_differ(tmp_path):
         return Episode(EpisodeKey(0, "s", "t", member), Task("t", "train", {}), turns, Ending.COMPLETED, success=False)
 
     episodes = [zero_sum(0, 1.0), zero_sum(1, -1.0)]
-    assert Refill(1, 2, 3, ("a", "b")).after(episodes).missing == 0
+    both = EpisodeRoles(("a", "b"), ("a", "b"))
+    assert Refill(1, 2, 3, both).after(episodes).missing == 0
     assert Refill(1, 2, 3).after(episodes).missing == 1
 
 
