@@ -20,6 +20,7 @@ from manyturn.agents.trajectories.token_files import SUFFIX, write_ledgers
 from manyturn.envs.contract.atomic_files import clear_leftovers, replace_text
 from manyturn.envs.contract.credential_mask import masked_value
 from manyturn.envs.contract.options.options import ConfigError
+from manyturn.trainers.play.rollout.episode_buffer import remove_unnamed
 from manyturn.trainers.recipe.config import RunConfig, parse_config, part_origins, read_toml, to_toml
 from manyturn.trainers.record.metrics import checked
 
@@ -248,6 +249,7 @@ class RunFolder:
             for file in (self.path / name).glob("step_*.jsonl"):
                 if int(file.stem.split("_")[1]) <= step:
                     file.unlink()
+        remove_unnamed(self.path)
 
     def not_saved(self, error: Exception, *, last: bool) -> None:
         """A checkpoint could not be written; the one before it stays.

@@ -42,6 +42,7 @@ TITLES = {
     "2505.11821": "Reinforcing Multi-Turn Reasoning in LLM Agents via Turn-Level Credit Assignment",
     "2505.12346": "SEED-GRPO: Semantic Entropy Enhanced GRPO for Uncertainty-Aware Policy Optimization",
     "2505.14970": "Self-Evolving Curriculum for LLM Reasoning",
+    "2505.16282": "ARPO: End-to-End Policy Optimization for GUI Agents with Experience Replay",
     "2505.20732": "SPA-RL: Reinforcing LLM Agents via Stepwise Progress Attribution",
     "2505.23585": "On-Policy RL with Optimal Reward Baseline",
     "2506.03106": "Critique-GRPO: Advancing LLM Reasoning with Natural Language and Numerical Feedback",

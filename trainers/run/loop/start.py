@@ -17,6 +17,8 @@ from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.loop.code_signature import check_signed
 from manyturn.trainers.run.loop.extended_runs import epo_note, lengthened, schedule_note
 
+_READS = ("agent.", "env", "model.")  # entries that what is stored depends on
+
 
 @dataclass(frozen=True)
 class RunStart:
@@ -62,6 +64,8 @@ class RunStart:
         notices = [note(config, self.edits, state.step) for note in (schedule_note, epo_note)] if self.edits else []
         if set(self.edits) - {"steps"} or self.env_changes:
             state.draw_anew()  # they may be of other tasks, or another order
+        if self.env_changes or any(place.startswith(_READS) for place in self.edits):
+            state.stored = []  # the policy might read or say something else there now
         if self.edits:
             entries = {place: list(values) for place, values in self.edits.items()}
             state.config_changes.append({"step": state.step, "entries": entries})
