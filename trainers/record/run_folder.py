@@ -14,13 +14,13 @@ from typing import Any, Self, TextIO
 from numpy.typing import ArrayLike
 
 from manyturn.agents.play.episode import Episode
+from manyturn.agents.records.episode_buffer import remove_unnamed
 from manyturn.agents.records.episode_log import FULL, DiskFull
 from manyturn.agents.records.episode_rows import write_episodes, write_turns
 from manyturn.agents.trajectories.token_files import SUFFIX, write_ledgers
 from manyturn.envs.contract.atomic_files import clear_leftovers, replace_text
 from manyturn.envs.contract.credential_mask import masked_value
 from manyturn.envs.contract.options.options import ConfigError
-from manyturn.trainers.play.rollout.episode_buffer import remove_unnamed
 from manyturn.trainers.recipe.config import RunConfig, parse_config, part_origins, read_toml, to_toml
 from manyturn.trainers.record.metrics import checked
 

@@ -40,11 +40,11 @@ import numpy as np
 from pydantic import Field
 
 from manyturn.agents.play.episode import Episode
+from manyturn.agents.records.episode_buffer import EpisodeBuffer
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.turn_batch import FloatK
-from manyturn.trainers.play.rollout.episode_buffer import EpisodeBuffer
 from manyturn.trainers.play.rollout.rollout_batch import is_learnable
 
 

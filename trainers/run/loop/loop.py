@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from manyturn.agents.records.episode_buffer import EpisodeBuffer
 from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.ranks.process_group import RANKS_DRAIN_SECONDS, Ranks, started_ranks
-from manyturn.trainers.play.rollout.episode_buffer import EpisodeBuffer
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import beside, read_state, version_notice
 from manyturn.trainers.record.config_edits import plain

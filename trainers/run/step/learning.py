@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from manyturn.agents.play.episode import Episode
+from manyturn.agents.records.episode_buffer import EpisodeBuffer
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.play.guidance.guidance import guidance_figures
 from manyturn.trainers.play.rollout.branching import Starts, drawn_tokens, repeats
 from manyturn.trainers.play.rollout.curriculum_feedback import findings
-from manyturn.trainers.play.rollout.episode_buffer import EpisodeBuffer
 from manyturn.trainers.play.rollout.replay import Replays, ages, with_replays
 from manyturn.trainers.play.rollout.rollout_batch import is_learnable
 from manyturn.trainers.record.run_folder import RunFolder

@@ -13,6 +13,7 @@ from pathlib import Path
 from manyturn.agents.play.agent import Demonstrator
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Act, LimitReached, Player
+from manyturn.agents.records.episode_buffer import EpisodeBuffer
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.agents.trajectories.trajectory import Trajectory
@@ -21,7 +22,6 @@ from manyturn.envs.contract.tasks.env_identity import EnvIdentity, differences, 
 from manyturn.envs.contract.tasks.task import Task, task_finder
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import Seat
-from manyturn.trainers.play.rollout.episode_buffer import EpisodeBuffer
 from manyturn.trainers.play.rollout.replay import Replay
 from manyturn.trainers.recipe.config_diff import changes, shown
 from manyturn.trainers.record.checkpoint import CheckpointError, newest_checkpoint, read_state

@@ -1,4 +1,4 @@
-"""Successes that are lost, replayed where a group has its own, taken from held-out tasks, or read otherwise by a kill."""
+"""Successes that are lost, replayed where a group has its own, taken from held-out tasks, or lost by a kill."""
 
 import asyncio
 import json
@@ -15,16 +15,18 @@ from short_runs import figures, resumed_to_the_bit, short_run
 
 import manyturn as mt
 from manyturn.agents.play.episode import Ending, Episode, TurnRecord
+from manyturn.agents.records.episode_buffer import FOLDER, BufferDamaged, EpisodeBuffer
 from manyturn.agents.records.episode_rows import read_episodes, read_turns
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.api.trajectory_formats import trajectories_of
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
+from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
-from manyturn.trainers.play.rollout.episode_buffer import FOLDER, BufferDamaged, EpisodeBuffer
 from manyturn.trainers.play.rollout.replay import Replay, with_replays
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
+from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 
@@ -114,6 +116,17 @@ def test_a_group_without_a_success_gets_stored_ones_and_no_other_group_does(
 # ---- a run
 
 
+def test_a_step_in_which_every_attempt_fails_learns_from_trajectories_of_an_expert(expert, tmp_path):
+    for name, replay in (("with", {"source": str(expert / "train")}), ("without", None)):
+        rollout = {"tasks": 1, "group": 2}
+        asyncio.run(train(replay_run(replay, rollout=rollout, steps=1), tmp_path / name))
+    assert [steps_of(tmp_path / name)[0].get("replayed") for name in ("with", "without")] == [1.0, None]
+    assert [steps_of(tmp_path / name)[0]["success"] for name in ("with", "without")] == [0.0, 0.0]
+    weights = [figures(tmp_path / name)["summary"]["weights"] for name in ("with", "without")]
+    assert weights[0] != weights[1]
+
+
+@pytest.mark.deep
 def test_a_run_replays_what_a_source_holds_and_shows_it_as_replayed(calm):
     lines = steps_of(calm)
     assert all(line["replayed"] == line["silent_groups"] for line in lines), "the source has every training task"
@@ -138,6 +151,7 @@ def test_a_run_replays_what_a_source_holds_and_shows_it_as_replayed(calm):
     assert any("replayed" in turn for one in trajectories_of(calm, print) for turn in one.turns)
 
 
+@pytest.mark.deep
 def test_files_of_the_buffer_are_those_that_checkpoints_name(calm):
     named = set()
     for file in calm.glob("checkpoints/step_*/state.json"):
@@ -149,6 +163,7 @@ def test_files_of_the_buffer_are_those_that_checkpoints_name(calm):
     assert {file.name for file in (calm / FOLDER).iterdir()} == named
 
 
+@pytest.mark.deep
 def test_a_damaged_file_stops_a_resumed_run(calm, tmp_path):
     shutil.copytree(calm, tmp_path / "run")
     file = next((tmp_path / "run" / FOLDER).iterdir())
@@ -157,6 +172,7 @@ def test_a_damaged_file_stops_a_resumed_run(calm, tmp_path):
         asyncio.run(train(None, tmp_path / "run", resume=True, steps=6))
 
 
+@pytest.mark.deep
 def test_replay_is_what_moves_the_weights_where_every_attempt_fails(calm, expert, tmp_path):
     """Asynchronous order too; a buffer of another run serves as a source and keeps its log-probabilities."""
     changes = {"objective": {"correction": {}}, "order": {"kind": "asynchronous"}}
@@ -170,6 +186,7 @@ def test_replay_is_what_moves_the_weights_where_every_attempt_fails(calm, expert
     assert figures(tmp_path / "other")["summary"]["weights"] != figures(tmp_path / "none")["summary"]["weights"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("split", "changes", "fix"),
     [
@@ -193,3 +210,39 @@ def test_a_source_of_held_out_tasks_another_agent_or_another_environment_is_refu
     source = calm if split == "calm" else expert / split
     with pytest.raises(ConfigError, match=fix):
         asyncio.run(train(replay_run({"source": str(source)}, **changes), tmp_path / "run"))
+
+
+# ---- what it is for
+
+
+PATHS = f"{Path(__file__).parents[2] / 'paths.py'}:Paths"
+RARE: dict[str, Any] = {
+    "env": {"id": PATHS},
+    "model": {"name": "tiny", "width": 32, "layers": 2, "heads": 2},
+    "warmup": {"episodes": 0},
+    "agent": {"format": "free_text", "only_admissible": True, "max_context": 256},
+    "sampling": {"max_tokens": 8},
+    "rollout": {"tasks": 8, "group": 8},
+    "learner": {"lr": 2e-3, "minibatch": 16},
+    "evaluation": {"limit": 50},
+    "steps": 15,
+    "checkpoint_every": 100,
+    "device": "cpu",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "leaves"), [("grpo", False), ("gigpo", False), ("arpo-replay", True)])
+def test_where_a_success_is_hardly_ever_met_only_replay_leaves_zero(name, leaves, tmp_path):
+    """One walk in 6^5 is right at random, so that no group of the others teaches; the buffer begins with an expert."""
+    recipe = stacked([RARE, load_recipe(name)])
+    if leaves:
+        mt.evaluate("expert", PATHS, split="train", limit=12, out=tmp_path / "expert")
+        recipe = stacked([recipe, {"rollout": {"replay": {"source": str(tmp_path / "expert")}}}])
+    summary = asyncio.run(train(configure(recipe), tmp_path / "run"))
+    assert summary["before"]["success"] == 0.0
+    if leaves:
+        assert summary["difference"]["ci_low"] > 0.1
+    else:
+        assert summary["after"]["success"] == 0.0
+        assert all(line["groups_without_signal"] == 1.0 for line in steps_of(tmp_path / "run"))
