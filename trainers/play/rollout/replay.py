@@ -29,7 +29,7 @@ run is resumed. Members that ended in an error have left their group here, and m
 
 Watch: ``replayed``: 0, and ``silent_groups`` above 0: nothing is stored of the tasks that fail, so that a source has to
 begin it. ``replay_ratio`` far from 1: the policy has moved away from what it replays. ``replay_age`` as large as the
-run: it lives on a few early successes.
+run: it lives on a few early successes. ``engine_kl`` counts replayed tokens too, which older weights drew.
 """
 
 from collections.abc import Sequence
