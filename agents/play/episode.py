@@ -214,6 +214,7 @@ class Episode:
         bystander: it ended in an error because its process did, while that was busy with another episode.
         refused: it ended in an error that another attempt would meet again.
         guidance: the text that was added to its first observation; empty where none was.
+        replayed: training steps since it was drawn, where a later step learns from it; None in the step that drew it.
     """
 
     key: EpisodeKey
@@ -230,6 +231,7 @@ class Episode:
     bystander: bool = False
     refused: bool = False
     guidance: str = ""
+    replayed: int | None = None
 
     @property
     def outcome(self) -> float:

@@ -71,6 +71,7 @@ FLAT: World = {"credit.rewards=invalid_penalty": {"flag": "understood"}, "rollou
 SHARES: World = {"credit.rewards=overlong": {"max_tokens": None, "buffer": None, "over": "reply", "buffer_share": 0.5}}
 SPLIT: World = {"rollout.branching": {"initial": 2, "threshold": 0.5}}
 HARD: World = {"env.args": {"limit": 2}, "rollout.tasks": 8}  # in so few turns most attempts fail
+AGAIN: World = {"env.args": {"limit": 2, "copies": 1}, "rollout.tasks": 12}  # the same tasks, most attempts fail
 GROWS: World = {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}}
 SURE: World = {"model.path": STATING, **STATES}  # of commands that are numbers
 SECOND: World = {"implicit": {"beta": 0.5}}  # a second policy, which rewards from the second step on
@@ -202,6 +203,11 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "rollout.guidance=critique.rounds": Matters(1),
     "rollout.guidance=critique.critic": Unchanged(why="of who writes; play/guidance/test_guidance.py asks an endpoint"),
     "rollout.guidance=critique.turns": Matters(1),
+    "rollout.replay": Matters({}, AGAIN, steps=3),
+    "rollout.replay.members": Matters(2, steps=3),
+    "rollout.replay.per_task": Matters(1, {"rollout.replay": {"members": 2}}, steps=3),
+    "rollout.replay.size": Matters(1, needs={"rollout.replay.per_task": 1}, steps=3),
+    "rollout.replay.source": Unchanged(why="of a folder; play/rollout/test_replay.py begins with some"),
     "rollout.attempts": Unchanged(why="of episodes that end in errors"),
     "rollout.error_share": Unchanged(why="of whether a run stops"),
     "rollout.cut_share": Unchanged(why="of whether a run stops"),
@@ -423,6 +429,15 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "objective=clip.reject[].lower": Matters(
         [{"divergence": "k1", "upper": 1.1, "lower": 0.5}], first=[{"divergence": "k1", "upper": 1.1}]
     ),
+    "objective=rec.clip": Matters("none", {"learner.epochs": 3}),
+    "objective=rec.low": Matters(0.01, {"learner.epochs": 3}),
+    "objective=rec.high": Matters(0.01, {"learner.epochs": 3}),
+    "objective=rec.far_*": Matters(
+        0.01, {"learner.epochs": 3, "objective": {"clip": "ring", "low": 0.005, "high": 0.005}}
+    ),
+    "objective=rec.importance": Matters(True, {"learner.epochs": 3}),
+    "objective=rec.k2": Matters(3.0, {"learner.epochs": 3}),
+    "objective=rec.shift": Matters(0.5),
     "objective=*.low": Matters(0.01, {"learner.epochs": 3}),
     "objective=*.high": Matters(0.01, {"learner.epochs": 3}),
     "objective=clip.dual": Matters(1.01, {"learner.epochs": 3}),

@@ -15,7 +15,7 @@ from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.recipe.config import parts_as_tables
 
 REGULARISERS = ("kl", "entropy", "epo", "correction", "reject")
-ROLLOUT = ("horizon", "branching", "rounds", "spread_share", "guidance")
+ROLLOUT = ("horizon", "branching", "rounds", "spread_share", "guidance", "replay")
 PAIRED = {"objective.aggregation", "objective.reference"}  # which credit of pairs would be refused without
 RARELY = {
     "low",
@@ -40,6 +40,7 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "aepo-arbitrary": {"rollout.tempering": {"target": 9.0}},
     "scaf-grpo": {"rollout.guidance": {"members": 2, "tiers": [0.5, 1.0]}},
     "critique-grpo": {"rollout.guidance": {"members": 2}},
+    "arpo-replay": {"env.args": {"limit": 2, "copies": 1}, "rollout.tasks": 12},
     "bpo": {"rollout.branching": {"initial": 2}},
     "dapo": {"credit.rewards=overlong": {"buffer_share": 1.0}, "rollout.group": 2, "rollout.tasks": 8},
     "spo": {**SPREAD, "credit.advantage=spo": {"low": -3.0, "high": 3.0}},

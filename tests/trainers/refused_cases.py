@@ -237,6 +237,41 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"rollout.guidance": "critique"},
     ),
     (
+        {"rollout.replay": {"members": 8}},
+        r"rollout\.replay\.members = 8 leaves no attempt of rollout\.group = 8 to compare with: lower it",
+        {"rollout.replay": {}},
+    ),
+    (
+        {"rollout.replay": {"size": 4}},
+        r"rollout\.replay\.per_task = 8 has no effect with size = 4: lower it, or raise size",
+        {"rollout.replay": {"size": 8}},
+    ),
+    (
+        {"rollout": {"replay": {}, "guidance": "critique"}},
+        r"rollout\.replay and rollout\.guidance do not go together: leave one of them out",
+        {"rollout": {"replay": {}}},
+    ),
+    (
+        {"rollout": {"replay": {}}, "roles": {"a": "one", "b": "other"}},
+        r"rollout\.replay stores episodes of one policy in one role, and here there are several: leave it out",
+        {"rollout": {}},
+    ),
+    (
+        {"rollout.replay": {}, "objective": "reinforce", "learner.minibatch": 128},
+        r"reinforce needs samples of the present ones: take an objective with a ratio, .* give objective\.correction",
+        {"objective": {"name": "reinforce", "correction": {}}},
+    ),
+    (
+        {"rollout.replay": {}, "credit.advantage": "riskpo"},
+        r"which riskpo would take for its own: take an advantage that compares the episodes of a group, such as grpo",
+        {"credit.advantage": "grpo"},
+    ),
+    (
+        {"rollout": {"replay": {}}, "credit.advantage": "gae", "value": {}},
+        r"the critic of \[value\] would learn them as its own: take an advantage without .* leave \[value\] out",
+        {"rollout": {}},
+    ),
+    (
         {"credit.advantage": "forks"},
         "forks needs the column 'drawer', which says .* without rollout.branching nothing branches: set it",
         {"rollout.branching": {"initial": 2}},

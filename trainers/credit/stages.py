@@ -43,6 +43,9 @@ class StageConfig(Named):
     """What of a turn a modulation weighs it by, such as its entropy. A turn is weighed by one thing once."""
     chooses: ClassVar[bool] = True
     """Whether a curriculum prefers some tasks to others."""
+    needs_fresh_samples: ClassVar[bool] = False
+    """Whether it takes each sample for one of the policy that is trained: an advantage that measures how often this
+    succeeds, or an objective without a ratio by which samples of an older policy could be learnt from."""
     labels: ClassVar[bool] = False
     """Whether a curriculum chooses between kinds of tasks: in a run of several environments, between these."""
 

@@ -440,6 +440,10 @@ def located(config: RunConfig) -> RunConfig:
     for name in ("from_run", "trajectories"):
         if (place := getattr(warmup, name)) is not None:
             warmup = warmup.model_copy(update={name: str(Path(place).resolve())})
+    rollout, replay = config.rollout, config.rollout.replay
+    if replay is not None and replay.source is not None:
+        there = replay.model_copy(update={"source": str(Path(replay.source).resolve())})
+        rollout = rollout.model_copy(update={"replay": there})
     tasks = None if config.tasks is None else named_tasks(config.tasks, config.env_title)
     roles = {name: role.located() for name, role in config.roles.items()}
     places = {
@@ -447,6 +451,7 @@ def located(config: RunConfig) -> RunConfig:
         "envs": envs,
         "model": config.model.located(),
         "warmup": warmup,
+        "rollout": rollout,
         "tasks": tasks,
         "roles": roles,
     }

@@ -42,6 +42,12 @@ METRICS: dict[str, str] = {
     "guided_success": "Guidance: share of episodes with a text that reached the goal.",
     "guided_likelihood": "Guidance: mean probability of guided tokens after the plain prompt, which the learner reads.",
     "plain_success": "Guidance: share of episodes without a text that reached the goal; success counts both.",
+    "silent_groups": "Replay: share of groups in which no attempt reached its goal, before anything is replayed.",
+    "replayed": "Replay: share of groups that got a stored success, because none of their own attempts had one.",
+    "replay_age": "Replay: mean number of steps since replayed episodes were drawn; those of a source count from 0.",
+    "replay_ratio": "Replay: mean over replayed tokens of the policy's probability before the updates over that which "
+    "they were drawn with.",
+    "stored_episodes": "Replay: successes in the buffer after the step.",
     "played_episodes": "Episodes played for training so far, those of exploration included.",
     "played_tokens": "Tokens that the policy said in them; what a branch repeats is not counted again.",
     # --- credit

@@ -14,6 +14,7 @@ from typing import Any, Self, TextIO
 from numpy.typing import ArrayLike
 
 from manyturn.agents.play.episode import Episode
+from manyturn.agents.records.episode_buffer import remove_unnamed
 from manyturn.agents.records.episode_log import FULL, DiskFull
 from manyturn.agents.records.episode_rows import write_episodes, write_turns
 from manyturn.agents.trajectories.token_files import SUFFIX, write_ledgers
@@ -248,6 +249,7 @@ class RunFolder:
             for file in (self.path / name).glob("step_*.jsonl"):
                 if int(file.stem.split("_")[1]) <= step:
                     file.unlink()
+        remove_unnamed(self.path)
 
     def not_saved(self, error: Exception, *, last: bool) -> None:
         """A checkpoint could not be written; the one before it stays.

@@ -43,6 +43,7 @@ class State:
             before, and what differs.
         notices: what the run has said besides its figures.
         batch_limits: most replies that the engine of each policy computes together, after memory ran out.
+        stored: index of the buffer of episodes, rows of ``StoredEpisode``, oldest first.
         past: for each past self, the numbers of steps that were done when its copies of the weights were taken.
     """
 
@@ -73,6 +74,7 @@ class State:
     env_changes: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     batch_limits: dict[str, int] = field(default_factory=dict)
+    stored: list[list[Any]] = field(default_factory=list)
     past: dict[str, list[int]] = field(default_factory=dict)
 
     @property

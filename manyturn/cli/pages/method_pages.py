@@ -98,6 +98,8 @@ def pieces(name: str) -> list[Piece]:
         named.append(("rollout.branching", config.rollout.branching))
     if config.rollout.guidance is not None:
         named.append(("rollout.guidance", config.rollout.guidance))
+    if config.rollout.replay is not None:
+        named.append(("rollout.replay", config.rollout.replay))
     named += [(section, getattr(config, section)) for section in ("value", "progress") if section in recipe]
     named += [("credit.rewards", stage) for stage in config.credit.rewards]
     if "advantage" in recipe.get("credit", {}):

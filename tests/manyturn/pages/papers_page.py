@@ -30,6 +30,7 @@ TITLES = {
     "2406.19185": "Contrastive Policy Gradient: Aligning LLMs on sequence-level scores",
     "2408.07199": "Agent Q: Advanced Reasoning and Learning for Autonomous AI Agents",
     "2501.03262": "REINFORCE++",
+    "2501.12599": "Kimi k1.5: Scaling Reinforcement Learning with LLMs",
     "2502.01600": "Reinforcement Learning for Long-Horizon Interactive LLM Agents",
     "2503.01491": "What's Behind PPO's Collapse in Long-CoT? Value Optimization Holds the Secret",
     "2503.14286": "Tapered Off-Policy REINFORCE",
@@ -42,11 +43,13 @@ TITLES = {
     "2505.11821": "Reinforcing Multi-Turn Reasoning in LLM Agents via Turn-Level Credit Assignment",
     "2505.12346": "SEED-GRPO: Semantic Entropy Enhanced GRPO for Uncertainty-Aware Policy Optimization",
     "2505.14970": "Self-Evolving Curriculum for LLM Reasoning",
+    "2505.16282": "ARPO: End-to-End Policy Optimization for GUI Agents with Experience Replay",
     "2505.20732": "SPA-RL: Reinforcing LLM Agents via Stepwise Progress Attribution",
     "2505.23585": "On-Policy RL with Optimal Reward Baseline",
     "2506.03106": "Critique-GRPO: Advancing LLM Reasoning with Natural Language and Numerical Feedback",
     "2506.01347": "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
     "2506.01939": "Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective RL for LLM Reasoning",
+    "2506.20520": "Asymmetric REINFORCE for off-Policy Reinforcement Learning: Balancing positive and negative rewards",
     "2506.13585": "MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention",
     "2507.04632": "MoPPS: Can Prompt Difficulty be Online Predicted for Accelerating RL Finetuning",
     "2507.10628": "GHPO: Adaptive Guidance for Stable and Efficient LLM Reinforcement Learning",
@@ -61,6 +64,8 @@ TITLES = {
     "2509.19199": "Agentic Reinforcement Learning with Implicit Step Rewards",
     "2509.22576": "EPO: Entropy-regularized Policy Optimization for LLM Agents Reinforcement Learning",
     "2509.25666": "NuRL: Nudging the Boundaries of LLM Reasoning",
+    "2509.24203": "Group-Relative REINFORCE Is Secretly an Off-Policy Algorithm: Demystifying Some Myths About GRPO "
+    "and Its Friends",
     "2510.00911": "RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",
     "2510.01135": "Prompt Curriculum Learning for Efficient LLM Post-Training",
     "2510.06214": "Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM Search Agents",
@@ -84,6 +89,11 @@ TITLES = {
 }
 # What the docstring of a shared part does not say of a recipe's paper.
 OF_RECIPES = {
+    ("rec", "2509.24203"): "ratios of full sequences are left out, and RED's weights and choice of samples",
+    ("opmd", "2501.12599"): "theirs squares reward less log-ratio of a full reply; here each token has its own term",
+    ("opmd", "2509.24203"): "none: REP-OPMD's term of each token",
+    ("asymre", "2506.20520"): "theirs has a mean of rewards less the shift as baseline; here the advantage has its own",
+    ("asymre", "2509.24203"): "none: REP-AsymRE's term of each token",
     ("starpo-s", "2504.20073"): "the critic is linear in the policy's last hidden states, theirs is a second model",
     ("tis", "none"): "none: the weight of each token is cut off at 2, as theirs",
     ("icepop", "2510.18855"): "none: tokens count by their ratio from 0.5 to 5, their bounds, and others count nothing",

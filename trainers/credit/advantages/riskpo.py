@@ -44,6 +44,7 @@ EPS = 1e-6
 
 
 class RiskpoConfig(StageConfig):
+    needs_fresh_samples: ClassVar[bool] = True  # it tracks how the policy does
     compares_returns_only: ClassVar[bool] = True
     name: Literal["riskpo"] = "riskpo"
     bundle: int = Field(default=5, ge=1)

@@ -46,6 +46,7 @@ Tracker = dict[str, list[float]]
 
 
 class SpoConfig(StageConfig):
+    needs_fresh_samples: ClassVar[bool] = True  # it tracks how the policy does
     compares_returns_only: ClassVar[bool] = True
     name: Literal["spo"] = "spo"
     forgetting: Literal["adaptive", "steady"] = "adaptive"

@@ -37,6 +37,7 @@ class TeacherConfig(ColumnConfig):
             "branching": "repeats turns that nobody advises on",
             "tempering": "draws otherwise",
             "guidance": "adds another text",
+            "replay": "adds episodes that nobody advises on",
         }
         for section, what in others.items():
             if getattr(run.rollout, section) is not None:

@@ -8,7 +8,7 @@ with ``OBJECTIVES``, whose configuration derives from ``ObjectiveConfig``.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -41,9 +41,6 @@ class EntropyConfig(Options):
 
 class ObjectiveConfig(StageConfig):
     """Base of the configurations of objectives."""
-
-    needs_fresh_samples: ClassVar[bool] = False
-    """Whether it has no ratio by which samples of an older policy could be learnt from."""
 
     aggregation: Aggregation = "token-mean"
     """How tokens are weighted against each other; see ``aggregate``."""

@@ -11,6 +11,7 @@ from manyturn.trainers.record.run_folder import step_tables
 _OF_TURNS = ("task", "stage", "member", "turn", "role", "observation", "reply", "action", "format_valid", "understood")
 _OF_EPISODES = ("task", "stage", "member", "ending", "success", "return", "turns")
 _FIGURES = ("reward", "return_to_go")
+_ORIGINS = ("repeats_member", "replayed")  # columns that are no credit
 _MOST = 4000  # characters of a cell
 
 
@@ -31,7 +32,7 @@ def watched(run: Path, step: int, count: int) -> list[WatchedEpisode]:
     turns_file, episodes_file = step_tables(run, step)
     episodes = open_table(episodes_file, EPISODES).read([*_OF_EPISODES]).rows()
     turns = open_table(turns_file, TURNS)
-    credit = [name for name in turns.names if name not in TURNS.kinds and name != "repeats_member"]
+    credit = [name for name in turns.names if name not in TURNS.kinds and name not in _ORIGINS]
     by_episode: dict[tuple[Any, ...], list[Row]] = {}
     for row in turns.read([*_OF_TURNS, *_FIGURES, *credit]).rows():
         by_episode.setdefault(_key(row), []).append(row)

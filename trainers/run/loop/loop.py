@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from manyturn.agents.records.episode_buffer import EpisodeBuffer
 from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.ranks.process_group import RANKS_DRAIN_SECONDS, Ranks, started_ranks
@@ -39,6 +40,7 @@ from manyturn.trainers.run.step import value_pretraining
 from manyturn.trainers.run.step.asynchronous import Ahead
 from manyturn.trainers.run.step.no_signal import SILENT_STEPS, NoSignal, warning
 from manyturn.trainers.run.step.step import train_step
+from manyturn.trainers.run.warmup.replay_source import fill_buffer
 from manyturn.trainers.run.warmup.warmup import WarmupOutput, WarmupProgress, validate, warm_up
 
 Step = Callable[[], Awaitable[dict[str, Any]]]
@@ -158,6 +160,7 @@ class _Session:
 
         output = WarmupOutput(self.output.log, self.output.note, self.stopping.check, measured)
         try:
+            state.stored = await fill_buffer(run, self.folder, self.output.note)
             state.warmup, state.seen = await warm_up(run, output, WarmupProgress.of(state.warming))
         except ConfigError:
             self.folder.withdraw()
@@ -178,6 +181,7 @@ class _Session:
         for trainee in self.run.trainees:
             await trainee.load(checkpoint, saved.pop(beside("learner", trainee.name)))
         state = State(**{**saved, "seen": set(saved["seen"])})
+        EpisodeBuffer(self.folder.path, state.stored).check()
         self.run.recall(checkpoint)
         self.run.restrict(state.batch_limits)
         self.output.note.texts = state.notices

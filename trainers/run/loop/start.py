@@ -20,6 +20,8 @@ from manyturn.trainers.run.loop.extended_runs import epo_note, lengthened, sched
 from manyturn.trainers.run.setup.frozen_roles import PartnerIdentity, partner_changes
 from manyturn.trainers.run.setup.past_selves import refuse_missing_copies
 
+_READS = ("agent.", "env", "model.")  # entries that what is stored depends on
+
 
 @dataclass(frozen=True)
 class RunStart:
@@ -83,6 +85,8 @@ class RunStart:
         notices = [note(config, self.edits, state.step) for note in (schedule_note, epo_note)] if self.edits else []
         if set(self.edits) - {"steps"} or self.env_changes:
             state.draw_anew()  # they may be of other tasks, or another order
+        if self.env_changes or any(place.startswith(_READS) for place in self.edits):
+            state.stored = []  # the policy might read or say something else there now
         if self.edits:
             entries = {place: list(values) for place, values in self.edits.items()}
             state.config_changes.append({"step": state.step, "entries": entries})

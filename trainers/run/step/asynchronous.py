@@ -31,7 +31,7 @@ from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.setup.run_builder import Run
 from manyturn.trainers.run.step.async_episode_log import Journals
 from manyturn.trainers.run.step.first_step import check_first_step
-from manyturn.trainers.run.step.learning import Lesson
+from manyturn.trainers.run.step.learning import Lesson, replays_of
 from manyturn.trainers.run.step.logprob_mismatch import check_present_version
 from manyturn.trainers.run.step.rollout_collection import most_turns
 from manyturn.trainers.run.step.task_draw import draw_tasks, forget_grown, task_of
@@ -111,9 +111,12 @@ class Ahead:
         choice = self._schedule.learn()
         episodes, drawn = self._episodes(choice.learnt), [state.drawn[s - first][n] for s, n in choice.learnt]
         numbers = {task_of(run, state, number).id: number for number in drawn}
-        share = run.config.rollout.spread_share
-        is_kept, spread = filtered(episodes, [True] * len(episodes), run.learning_roles, share)
-        lesson = Lesson(step, episodes, is_kept, numbers, {episode.key: None for episode in episodes}, figures=spread)
+        replays = replays_of(run, self._folder, state, episodes, [True] * len(episodes))
+        is_kept, spread = filtered(
+            replays.episodes, replays.is_kept, run.learning_roles, run.config.rollout.spread_share
+        )
+        begun, figures = {episode.key: None for episode in episodes}, replays.figures | spread
+        lesson = Lesson(step, replays.episodes, is_kept, numbers, begun, figures=figures, stored=replays.stored)
         memory = state.memory
 
         def update() -> Any:

@@ -102,7 +102,9 @@ def _drawn_alike(update: PolicyUpdate) -> tuple[list[Sample], list[torch.Tensor]
     """The sequences that were drawn as the learner reads them, and what it thinks of them."""
     step = update.step
     otherwise = [
-        episode.key in step.temperatures or (episode.ledger is not None and episode.ledger.is_plain)
+        episode.key in step.temperatures
+        or episode.replayed is not None
+        or (episode.ledger is not None and episode.ledger.is_plain)
         for episode in step.episodes
     ]
     rows = zip(step.reading.samples, step.reading.logprob, strict=True)
@@ -123,9 +125,10 @@ def _ring(run: Run, trainee: Trainee, figures: dict[str, float]) -> dict[str, st
 
 def _drawn_by(version: int, update: PolicyUpdate, sample: Sample) -> np.ndarray:
     """True at the tokens of replies that weights of this version drew."""
-    ledger = update.step.episodes[sample.episode].ledger
-    versions = np.array([span.version for span in ledger.spans] if ledger else [], np.int64)
-    is_present = np.append(versions == version, False)  # the last one for tokens of no reply, whose number is -1
+    episode = update.step.episodes[sample.episode]
+    versions = np.array([span.version for span in episode.ledger.spans] if episode.ledger else [], np.int64)
+    is_drawn_now = (versions == version) & (episode.replayed is None)
+    is_present = np.append(is_drawn_now, False)  # the last one for tokens of no reply, whose number is -1
     return is_present[sample.reply]
 
 

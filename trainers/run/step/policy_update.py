@@ -23,6 +23,7 @@ from manyturn.trainers.learn.learner.column import PlayedStep, suppliers, with_c
 from manyturn.trainers.learn.learner.rate_schedule import rate_share
 from manyturn.trainers.learn.passes.forward import Place
 from manyturn.trainers.learn.passes.samples import samples_of
+from manyturn.trainers.learn.reading.update_inputs import log_ratio
 from manyturn.trainers.play.guidance.guided_play import as_learnt
 from manyturn.trainers.play.rollout.branching import Starts
 from manyturn.trainers.play.rollout.rollout_batch import is_learnable, turn_batch
@@ -87,6 +88,15 @@ class PolicyUpdate:
             "version": self.trainee.learner.updates,
         }
         return self.trainee.labelled(figures), sum(map(len, reading.samples))
+
+    def replay_figures(self) -> dict[str, float]:
+        """Metrics of what is replayed: by how much likelier it is now than when it was drawn, where both are known."""
+        samples, reading = self.step.reading.samples, self.step.reading
+        rows = [row for row, sample in enumerate(samples) if self.step.episodes[sample.episode].replayed is not None]
+        if not rows or not reading.is_made:
+            return {}
+        log_ratio_T = log_ratio([samples[row] for row in rows], [reading.logprob[row] for row in rows])
+        return self.trainee.labelled({"replay_ratio": float(np.exp(log_ratio_T.clip(-20, 20)).mean())})
 
     def remembered(self, memory: Memory) -> dict[str, Any]:
         """The memory of the run, this update included."""

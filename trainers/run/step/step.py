@@ -11,7 +11,7 @@ from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.setup.run_builder import Run
 from manyturn.trainers.run.step.first_step import check_first_step
-from manyturn.trainers.run.step.learning import Lesson
+from manyturn.trainers.run.step.learning import Lesson, replays_of
 from manyturn.trainers.run.step.logprob_mismatch import check_engines
 from manyturn.trainers.run.step.rollout_collection import play_groups, starts_of, temperatures_of
 from manyturn.trainers.run.step.task_draw import draw_tasks, forget_grown, task_of
@@ -31,8 +31,11 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
         await check_first_step(run, episodes)
     begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
     temperatures = temperatures_of(run, [episode.key for episode in episodes], state.memory)
-    is_kept, spread = filtered(episodes, refill.is_kept, run.learning_roles, run.config.rollout.spread_share)
-    lesson = Lesson(step, episodes, is_kept, numbers, begun, temperatures, spread)
+    replays = replays_of(run, folder, state, episodes, refill.is_kept)
+    is_kept, spread = filtered(replays.episodes, replays.is_kept, run.learning_roles, run.config.rollout.spread_share)
+    lesson = Lesson(
+        step, replays.episodes, is_kept, numbers, begun, temperatures, replays.figures | spread, replays.stored
+    )
     updates = lesson.updates(run, memory)
     alarms = await check_engines(run, updates)
     learned, memory = lesson.learn(run, folder, updates, memory)

@@ -51,8 +51,8 @@ def written(run: Run, note: Callable[[str], None], wider: int) -> Written:
         ConfigError: there are none to imitate, or they are of held-out tasks.
     """
     path = Path(str(run.config.warmup.trajectories))
-    trajectories = _read(path)
-    good = [trajectory for trajectory in trajectories if _is_good(trajectory)]
+    trajectories = read_trajectories(path, "warmup.trajectories")
+    good = [trajectory for trajectory in trajectories if finished(trajectory)]
     if not good:
         raise ConfigError(
             f"none of the {len(trajectories)} trajectories in {path} reached its goal: name others as "
@@ -70,7 +70,8 @@ def written(run: Run, note: Callable[[str], None], wider: int) -> Written:
     return Written(episodes, {trajectory.episode["content"] for trajectory in chosen})
 
 
-def _read(path: Path) -> list[Trajectory]:
+def read_trajectories(path: Path, place: str) -> list[Trajectory]:
+    """The trajectories of a file or a folder. Raises ConfigError with the option that names it."""
     try:
         if (path / "config.toml").is_file():
             raise TrajectoryError(
@@ -82,10 +83,10 @@ def _read(path: Path) -> list[Trajectory]:
             return of_tables(table_in(folder, "episodes"), table_in(folder, "turns"), None, {})
         return read_any(path)
     except (TrajectoryError, CompareError, RecordsError) as error:
-        raise ConfigError(f"warmup.trajectories: {error}") from error
+        raise ConfigError(f"{place}: {error}") from error
 
 
-def _is_good(trajectory: Trajectory) -> bool:
+def finished(trajectory: Trajectory) -> bool:
     """True if it is an example: it was played to its end, and is not known to have failed."""
     ending = Ending(trajectory.episode["ending"])
     ended = not ending.is_error and ending is not Ending.TAMPERED
@@ -119,13 +120,13 @@ def _episode(run: Run, trajectory: Trajectory, agents: Mapping[str, Agent], numb
                 f"{', '.join(run.roles)}: name trajectories of this environment"
             )
         if row["role"] in players:
-            recorded = _recorded_act(row, agents[row["role"]].format)
+            recorded = recorded_act(row, agents[row["role"]].format)
             act = players[row["role"]].take_down(Answer(row["observation"], role=row["role"]), recorded)
             episode.turns.append(_turn(row, act))
     return episode
 
 
-def _recorded_act(row: Row, reply_format: ReplyFormat) -> Act:
+def recorded_act(row: Row, reply_format: ReplyFormat) -> Act:
     """The recorded reply, with the action that it means in the policy's format."""
     reply, action = row["reply"], row["action"]
     if not (row["format_valid"] and row["understood"]):

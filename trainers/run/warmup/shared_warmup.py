@@ -21,7 +21,7 @@ from manyturn.trainers.run.setup.trainee import Trainee
 # What the policy is, and how it reads and speaks. Entries below learner change which weights there are.
 _SAME = ("model", "agent", "roles", "learner.lora_rank", "learner.lora_alpha", "learner.lora_layers")
 # Longer or shorter episodes are no other policy, and its weights serve whichever replies are possible.
-_FREE = ("agent.max_context", "agent.only_admissible")
+FREE = ("agent.max_context", "agent.only_admissible")
 _HERE = "make them the same, or leave warmup.from_run out"
 
 
@@ -42,7 +42,7 @@ def take_warmup(run: Run) -> tuple[dict[str, Any], set[str]]:
         raise ConfigError(f"the warm-up of {folder} is not over: let it end, or name another run as warmup.from_run")
     _refuse_another(run, folder, state)
     for trainee in run.trainees:
-        _refuse_another_tokenizer(trainee, folder, checkpoint)
+        refuse_another_tokenizer(trainee, folder, checkpoint, "warmup.from_run")
         trainee.language.load_weights(checkpoint / beside("model", trainee.name))
         trainee.learner.optimizer.updates = state[beside("learner", trainee.name)]["updates"]
     facts = {**state["warmup"], "from_run": str(folder), "weights": run.per_policy(lambda trainee: trainee.weights)}
@@ -72,17 +72,18 @@ def _refuse_another(run: Run, folder: Path, state: Mapping[str, Any]) -> None:
     differ = {
         place: both
         for place, both in changes(complete(state["config"]), plain(run.config)).items()
-        if any(f"{place}.".startswith(f"{part}.") for part in _SAME) and place not in _FREE
+        if any(f"{place}.".startswith(f"{part}.") for part in _SAME) and place not in FREE
     }
     if differ:
         raise ConfigError(f"the warm-up of {folder} is of another policy: {shown(differ)}; {_HERE}")
 
 
-def _refuse_another_tokenizer(trainee: Trainee, folder: Path, checkpoint: Path) -> None:
+def refuse_another_tokenizer(trainee: Trainee, folder: Path, checkpoint: Path, place: str) -> None:
+    """Raise ConfigError where a policy's tokenizer is not that of a checkpoint in a folder that an option names."""
     ours = trainee.language.tokenizer
     theirs = AutoTokenizer.from_pretrained(checkpoint / beside("model", trainee.name), trust_remote_code=False)
     if difference := _difference(theirs, ours):
-        raise ConfigError(f"the warm-up of {folder} is of another policy: {difference}; {_HERE}")
+        raise ConfigError(f"{folder} is of another policy: {difference}; make them the same, or leave {place} out")
 
 
 def _difference(theirs: PreTrainedTokenizerBase, ours: PreTrainedTokenizerBase) -> str | None:

@@ -163,6 +163,29 @@ def test_on_policy_every_objective_has_the_gradient_of_reinforce(name):
     assert {value.item() for key, value in metrics.items() if key not in ("loss", "policy_loss")} == {0.0}
 
 
+@pytest.mark.parametrize("importance", [False, True])
+@pytest.mark.parametrize("clip", ["one-side", "two-side", "ring", "none"])
+def test_rec_has_the_gradient_of_its_formula(clip, importance):
+    tokens = sample(11)
+    logp = (tokens.old_logp + torch.linspace(-2, 2, 30, dtype=torch.float64).reshape(5, 6)).requires_grad_()
+    options = {"clip": clip, **({"far_low": 0.5, "far_high": 1.5} if clip == "ring" else {})}
+    config = OBJECTIVES.parse({"name": "rec", "importance": importance, "k2": 0.3, "shift": 0.2, **options})
+    loss = OBJECTIVES.apply(config, tokens._replace(logp=logp)).loss.sum()
+    gradient = torch.autograd.grad(loss, logp)[0]
+    for row, column in np.ndindex(5, 6):
+        A, d = float(tokens.advantage[row, column]), float((logp.detach() - tokens.old_logp)[row, column])
+        r = np.exp(d)
+        inside = 0.8 <= r <= 1.2
+        counts = {
+            "none": True,
+            "two-side": inside,
+            "one-side": r <= 1.2 if A > 0 else r >= 0.8,
+            "ring": inside or (r <= 0.5 if A > 0 else r >= 2.5),
+        }[clip]
+        expected = -(r if importance else 1) * A * counts + 2 * 0.3 * d - 0.2
+        assert float(gradient[row, column]) == pytest.approx(expected, abs=1e-9)
+
+
 def test_a_ratio_of_a_sequence_does_not_count_long_replies_more():
     """A loss that did would teach good replies to grow and bad ones to shrink, whatever they say."""
     tokens = sample(3)
