@@ -41,6 +41,7 @@ class State:
             before, and what differs.
         notices: what the run has said besides its figures.
         batch_limits: most replies that the engine of each policy computes together, after memory ran out.
+        judged: what the judge's verdicts took so far: tokens of prompts, of replies, and USD.
         past: for each past self, the numbers of steps that were done when its copies of the weights were taken.
     """
 
@@ -71,6 +72,7 @@ class State:
     notices: list[str] = field(default_factory=list)
     batch_limits: dict[str, int] = field(default_factory=dict)
     past: dict[str, list[int]] = field(default_factory=dict)
+    judged: list[Any] = field(default_factory=list)
 
     @property
     def first_left(self) -> int:

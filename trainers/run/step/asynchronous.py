@@ -33,7 +33,7 @@ from manyturn.trainers.run.step.async_episode_log import Journals
 from manyturn.trainers.run.step.first_step import check_first_step
 from manyturn.trainers.run.step.learning import Lesson
 from manyturn.trainers.run.step.logprob_mismatch import check_present_version
-from manyturn.trainers.run.step.rollout_collection import most_turns
+from manyturn.trainers.run.step.rollout_collection import judged, most_turns
 from manyturn.trainers.run.step.task_draw import draw_tasks, forget_grown, task_of
 
 Result = TypeVar("Result")
@@ -109,7 +109,8 @@ class Ahead:
     async def _learn(self, waited: dict[str, float], clock: Stopwatch) -> dict[str, Any]:
         run, state, step, first = self._run, self._state, self._state.step + 1, self._schedule.first
         choice = self._schedule.learn()
-        episodes, drawn = self._episodes(choice.learnt), [state.drawn[s - first][n] for s, n in choice.learnt]
+        episodes = await judged(run, self._episodes(choice.learnt), first=step == 1)
+        drawn = [state.drawn[s - first][n] for s, n in choice.learnt]
         numbers = {task_of(run, state, number).id: number for number in drawn}
         is_kept, spread = filtered(episodes, [True] * len(episodes), run.roles, run.config.rollout.spread_share)
         lesson = Lesson(step, episodes, is_kept, numbers, {episode.key: None for episode in episodes}, figures=spread)
