@@ -5,6 +5,7 @@ differs from vote to vote, so that no place in the list is favoured. It answers 
 stands between marks that the rules call a record, and may still try to sway a weak model: measure the agreement.
 """
 
+import asyncio
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -66,6 +67,7 @@ class EndpointJudge:
             self.policy = OpenAIPolicy(config.model, AgentConfig(), config.sampling or usual, connection)
         except ValueError as error:
             raise ConfigError(f"judge: {str(error).replace('--endpoint.', '--judge.endpoint.')}") from error
+        self._places = asyncio.Semaphore(connection.concurrency)  # the purse is asked when a request is due
 
     async def verdict(self, episode: Episode, rules: str, number: int) -> dict[str, Scores]:
         """Scores of each criterion that has a question, in one vote; NaN where the judge abstains.
@@ -97,9 +99,10 @@ class EndpointJudge:
 
     async def _answer(self, messages: list[Message], key: EpisodeKey, reading: int) -> str:
         try:
-            self._purse.check()
-            reply = await self.policy.complete(EndpointRequest(messages), key, reading)
-            self._purse.pay(self.policy.endpoint.usage(reply.charged, reply.cut))
+            async with self._places:
+                self._purse.check()
+                reply = await self.policy.complete(EndpointRequest(messages), key, reading)
+                self._purse.pay(self.policy.endpoint.usage(reply.charged, reply.cut))
         except BudgetSpent as error:
             fault = str(error).replace("budget.", "judge.budget.")
             raise TooManyErrors(f"{fault}: raise it in config.toml, then --resume RUN --accept-config") from error

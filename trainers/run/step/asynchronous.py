@@ -189,10 +189,10 @@ class Ahead:
         while True:
             async with run.seats.take() as seat:
                 began = self._schedule.begins(place)
-                most = most_turns(run, place.step)
+                facts, most = run.seats.of(task).facts, most_turns(run, place.step)
+                most = min(most, facts.max_turns or most)  # a cut reply uses up a turn of the environment's limit too
                 attempt = partial(self._attempts.__setitem__, place)
-                instructions = run.seats.of(task).facts.instructions
-                episode = await play(seat, self._policy, task, key, instructions, most, attempt)
+                episode = await play(seat, self._policy, task, key, facts.instructions, most, attempt)
             again = settled(episode, attempts, run.patience)
             if again is None:
                 break
