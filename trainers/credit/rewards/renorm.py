@@ -12,7 +12,7 @@ verdicts are centred at 1/2 and added at each step: the sum is at most 0 in a fa
 Implementation:
 1. A turn of a failure earns nothing above 0, however the judge likes it: a policy cannot live on verdicts.
 2. The last turn is the one that the outcome judges, and has no verdict besides.
-3. A verdict that is missing makes the episode unscorable.
+3. Outcomes are taken for shares of success, so give them in 0 to 1. A missing verdict makes the episode unscorable.
 
 Differences: a reward model that was trained on principles judges in theirs, a rule or a general model here. What the
 last step is paid is our reading: unverified against the authors' code. Their advantage is GAE; any that compares turns
@@ -53,7 +53,5 @@ def renorm(batch: TurnBatch, config: RenormConfig, memory: dict[str, Any] | None
     """
     memory = note_parts("renorm", config.named_parts(), batch, memory)
     outcomes_E, verdict_K = outcome_E(batch), part_K(batch, config.part)
-    if (wrong := outcomes_E[(outcomes_E < 0) | (outcomes_E > 1)]).size:
-        raise ValueError(f"renorm: an outcome of {wrong[0]:g} is not within 0 to 1: scale it, or leave renorm out")
     paid_K = np.where(last_K(batch), 0.0 * verdict_K, verdict_K + outcomes_E[batch.episode_K] - 1)
     return replace(batch, parts={**batch.parts, config.part: paid_K}), memory

@@ -127,7 +127,7 @@ def test_what_cannot_be_read_is_an_error_or_leaves_its_group_and_never_0(endpoin
     assert len(again) == 4 and "could not be read" in again[-1]["content"]
     judged_run(tmp_path / "abstains", {**ASKED, "unreadable": "abstain", "readings": 1}, steps=1)
     rows = turns(tmp_path / "abstains")
-    unjudged = [row["reward_parts"]["judge"] is None for row in rows]
+    unjudged = [bool(np.isnan(row["reward_parts"]["judge"])) for row in rows]
     assert any(unjudged) and not all(unjudged)
     assert all(row["advantage"] == 0 for row, is_unjudged in zip(rows, unjudged, strict=True) if is_unjudged)
     line = read_metrics(tmp_path / "abstains")[-1]
