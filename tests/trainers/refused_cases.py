@@ -238,7 +238,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"judge": {}, "credit.advantage": "grpo"},
-        r"judge\.verdicts = 'turn' pays every turn, .*: name the part 'judge' in a stage .*, or set verdicts to 'episode'",
+        r"judge\.verdicts = 'turn' pays every turn, .*: name the part 'judge' in a stage .* set verdicts to 'episode'",
         {"judge": {"verdicts": "episode"}},
     ),
     (

@@ -126,7 +126,7 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"env.id": DEAD_ENDS, "credit.advantage": "capo", "judge": {}},
-        r"\[judge\] asks the expert, which .*DeadEnds does not have: override expert\(\) in the environment, give criteria",
+        r"\[judge\] asks the expert, which .*DeadEnds does not have: override expert\(\) in the environment, give",
         {"judge": {"criteria": [{"name": "valid", "rule": "valid"}]}},
     ),
 ]
