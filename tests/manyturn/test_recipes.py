@@ -79,6 +79,7 @@ def tiny(name, **changes):
         rollout["guidance"] = {"members": 2, **({"tiers": [0.5, 1.0]} if name == "scaf-grpo" else {})}
     if "tempering" in recipe.get("rollout", {}):
         rollout["tempering"] = {"members": 1}
+    judge = {"judge": {"min_agreement": 0.0}} if "judge" in recipe else {}  # so short a warm-up has no success
     rises = recipe.get("learner", {}).get("lr_warmup", 0)
     sizes = {
         "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
@@ -98,6 +99,7 @@ def tiny(name, **changes):
         "steps": 2,
         "checkpoint_every": 1,
         "device": "cpu",
+        **judge,
     }
     if "pretraining" in recipe.get("value", {}):
         sizes["value"] = {"pretraining": {"episodes": 24, "passes": 2}}

@@ -114,7 +114,7 @@ ROOMS = {
         8,
     ),
     "trainers/learn": ([{"passes", "objective"}, {"reading"}, {"heads"}, {"learner"}, {"columns", "ranks"}], 18),
-    "trainers/play": ([{"tasks", "guidance"}, {"rollout"}, {"order"}], 4),
+    "trainers/play": ([{"tasks", "guidance"}, {"rollout", "judges"}, {"order"}], 5),
     "trainers/run": ([{"setup"}, {"warmup"}, {"step"}, {"loop"}], 6),
     "envs": (
         [

@@ -41,6 +41,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     # Success ends an episode of Doors, so that comparing inside equal lengths would leave nothing to compare.
     "stratified": {"credit": {"advantage": {"stratum": "turns", "blend": 0.2}}},
     "spo": {"credit": {"advantage": {"forgetting": "steady"}}},
+    **{name: {"judge": {"min_agreement": 0.5}} for name in ("capo", "renorm", "attribution")},
     "gae": CRITIC,
     "turn_gae": CRITIC,
     "bilevel_gae": CRITIC,

@@ -76,6 +76,12 @@ GROWS: World = {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}}
 SURE: World = {"model.path": STATING, **STATES}  # of commands that are numbers
 SECOND: World = {"implicit": {"beta": 0.5}}  # a second policy, which rewards from the second step on
 PAIRED: World = {"objective": {"name": "reinforce", "aggregation": "token-sum", "reference": True}}
+JUDGE = {"verdicts": "episode", "min_agreement": 0.0}
+JUDGED: World = {  # both runs have verdicts on turns, and the part in their returns
+    "judge": {"min_agreement": 0.0},
+    "credit.rewards=part_weights": {"weights": {"judge": 0.5}},
+}
+ELSEWHERE = "of endpoints that judge; play/judges/test_judging.py asks one"
 GATE = {"part": "outcome", "threshold": 0.5}
 ONE_MODEL = "engine and learner are one model here"
 RECORD = "of what is recorded"
@@ -208,6 +214,26 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "rollout.replay.per_task": Matters(1, {"rollout.replay": {"members": 2}}, steps=3),
     "rollout.replay.size": Matters(1, needs={"rollout.replay.per_task": 1}, steps=3),
     "rollout.replay.source": Unchanged(why="of a folder; play/rollout/test_replay.py begins with some"),
+    # Who judges.
+    "judge": Matters(JUDGE),
+    "judge.by": Unchanged(why=ELSEWHERE),
+    "judge.verdicts": Matters("turn", {"credit.advantage": "capo"}),
+    "judge.part": Unchanged(why="of the name of a part"),
+    "judge.criteria": Matters([{"name": "valid", "rule": "valid"}]),
+    "judge.criteria[].*": Unchanged(why="of how criteria are decided, which play/judges/test_rules.py tries"),
+    "judge.criteria[].*.*": Unchanged(why="of how criteria are decided, which play/judges/test_rules.py tries"),
+    "judge.votes": Matters(3, {"judge.noise": 0.4}),
+    "judge.vote": Matters("majority", {"judge.noise": 0.4, "judge.votes": 3}),
+    "judge.noise": Matters(0.4),
+    "judge.length": Matters("regressed"),
+    "judge.min_agreement": Unchanged(why="of whether a run stops"),
+    "judge.longest": Unchanged(why=ELSEWHERE),
+    "judge.readings": Unchanged(why=ELSEWHERE),
+    "judge.unreadable": Unchanged(why=ELSEWHERE),
+    "judge.sampling": Unchanged(why=ELSEWHERE),
+    "judge.endpoint": Unchanged(why=ELSEWHERE),
+    "judge.budget": Unchanged(why=ELSEWHERE),
+    "judge.budget.*": Unchanged(why=ELSEWHERE),
     "rollout.attempts": Unchanged(why="of episodes that end in errors"),
     "rollout.error_share": Unchanged(why="of whether a run stops"),
     "rollout.cut_share": Unchanged(why="of whether a run stops"),
@@ -260,6 +286,10 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.rewards=overlong.buffer_share": Matters(0.9, SHARES),
     "credit.rewards=overlong.factor": Matters(0.2),
     "credit.rewards=overlong.over": Matters("reply", {"credit.rewards=overlong": {"max_tokens": 3, "buffer": 2}}),
+    "credit.rewards=renorm": Matters(world=JUDGED),
+    "credit.rewards=renorm.part": Unchanged(why="of the name of a part"),
+    "credit.rewards=attribution": Matters(world=JUDGED),
+    "credit.rewards=attribution.part": Unchanged(why="of the name of a part"),
     "credit.rewards=rubric": Matters({"part": "step"}),
     "credit.rewards=rubric.part": Matters("progress_gain", {"env.wrappers=progress_gain": {}}),
     "credit.rewards=rubric.share": Matters(0.9),
@@ -352,6 +382,10 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.advantage=istar.turn_weight": Matters(9.0, steps=3),
     "credit.advantage=istar.stats_over": Matters("rows"),
     "credit.advantage=istar": Matters(needs=SECOND),
+    "credit.advantage=capo": Matters(world=JUDGED),
+    "credit.advantage=capo.part": Unchanged(why="of the name of a part"),
+    "credit.advantage=capo.whole": Matters(9.0),
+    "credit.advantage=capo.process": Matters(0.1),
     "credit.advantage=psr_nsr.learns": Matters("negative"),
     "credit.advantage=psr_nsr.weight": Matters(1.0),
     "credit.advantage=psr_nsr.goal": Matters(9.0),

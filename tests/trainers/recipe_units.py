@@ -27,6 +27,8 @@ TOGETHER = {"aggregation": ("scale", "sequence", "ratio")}  # which the default 
 USED_BY = {
     "credit.advantage": ("value", "columns", "implicit"),
     "spa": ("progress",),
+    "renorm": ("judge",),
+    "attribution": ("judge",),
     "calibration": ("columns",),
 }  # which would be refused without them
 SPREAD = {"env.args": {"copies": 1}, "rollout.tasks": 8}
@@ -41,6 +43,7 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "scaf-grpo": {"rollout.guidance": {"members": 2, "tiers": [0.5, 1.0]}},
     "critique-grpo": {"rollout.guidance": {"members": 2}},
     "arpo-replay": {"env.args": {"limit": 2, "copies": 1}, "rollout.tasks": 12},
+    "capo": {"credit.rewards=part_weights": {"weights": {"judge": 0.5}}},  # names the verdicts where capo does not
     "bpo": {"rollout.branching": {"initial": 2}},
     "dapo": {"credit.rewards=overlong": {"buffer_share": 1.0}, "rollout.group": 2, "rollout.tasks": 8},
     "spo": {**SPREAD, "credit.advantage=spo": {"low": -3.0, "high": 3.0}},

@@ -272,6 +272,41 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"rollout": {}},
     ),
     (
+        {"judge": {}, "credit.advantage": "grpo"},
+        r"judge\.verdicts = 'turn' pays every turn, .*: name the part 'judge' in a stage .* set verdicts to 'episode'",
+        {"judge": {"verdicts": "episode"}},
+    ),
+    (
+        {"judge": {"verdicts": "episode"}, "rollout.branching": {"initial": 2}},
+        r"\[judge\] would judge what a branch repeats twice, with rollout\.branching: leave one of them out",
+        {"rollout": {}},
+    ),
+    (
+        {"judge": {"verdicts": "episode"}, "roles": {"a": "one", "b": "other"}},
+        r"\[judge\] judges one policy in one role, and here there are several: leave it out",
+        {"roles": {}},
+    ),
+    (
+        {"judge": {"criteria": [{"name": "right", "question": "Was it?"}]}, "credit.advantage": "capo"},
+        "nothing decides criterion 'right' of the judge scripted: give rule",
+        {"judge": {}},
+    ),
+    (
+        {"judge": {"unreadable": "abstain"}, "credit.advantage": "capo"},
+        "unreadable has no effect on the judge scripted: give by = 'openai:MODEL', or leave it out",
+        {"judge": {}},
+    ),
+    (
+        {"judge": {"vote": "majority"}, "credit.advantage": "capo"},
+        "vote = 'majority' has no effect with votes = 1: raise votes, or leave it out",
+        {"judge": {"vote": "majority", "votes": 3, "noise": 0.1}},
+    ),
+    (
+        {"judge": {}, "credit.advantage": {"name": "capo", "process": 3.0}},
+        "process 3 is not below whole 2",
+        {"credit.advantage": "capo"},
+    ),
+    (
         {"credit.advantage": "forks"},
         "forks needs the column 'drawer', which says .* without rollout.branching nothing branches: set it",
         {"rollout.branching": {"initial": 2}},

@@ -119,4 +119,14 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         "names buyer, but those who act in manyturn/Talk-SelfPlay-v0 are buyer, seller: give each a policy",
         {"roles": {"buyer": "one", "seller": "expert"}},
     ),
+    (
+        {"env.id": DOORS, "credit.advantage": "capo"},
+        r"capo reads verdicts in the part 'judge', which nothing pays: add a section \[judge\]",
+        {"judge": {}},
+    ),
+    (
+        {"env.id": DEAD_ENDS, "credit.advantage": "capo", "judge": {}},
+        r"\[judge\] asks the expert, which .*DeadEnds does not have: override expert\(\) in the environment, give",
+        {"judge": {"criteria": [{"name": "valid", "rule": "valid"}]}},
+    ),
 ]

@@ -129,11 +129,25 @@ class CreditConfig(Options):
                 f"{weighs[0]} weighs tokens, which {run.objective.name} averages away over a reply: leave it out, or "
                 "take another objective, such as clip"
             )
-        return self._refuse_parts(env) if env and env.lists_parts else None
+        judged = set[str]() if run.judge is None else {run.judge.part}
+        reason = self._refuse_verdicts(judged, env)
+        return reason or (self._refuse_parts(env, judged) if env and env.lists_parts else None)
 
-    def _refuse_parts(self, env: EnvFacts) -> str | None:
-        """A part that a stage names is one of the environment's, of its wrappers', or of a stage before."""
-        there = {OUTCOME, *own_parts(env.part_names, env.roles)}
+    def _refuse_verdicts(self, judged: set[str], env: EnvFacts | None) -> str | None:
+        """A part that a stage takes for verdicts is the judge's, or one that the environment lists."""
+        if env is None:
+            return None
+        for stage in (*self.rewards, self.advantage):
+            if stage.reads_verdicts and stage.part not in {*judged, *env.part_names}:
+                return (
+                    f"{stage.name} reads verdicts in the part {stage.part!r}, which nothing pays: add a section "
+                    "[judge], or list a part of the environment in part_names"
+                )
+        return None
+
+    def _refuse_parts(self, env: EnvFacts, judged: set[str]) -> str | None:
+        """A part that a stage names is one of the environment's, its wrappers', the judge's, or of a stage before."""
+        there = {OUTCOME, *judged, *own_parts(env.part_names, env.roles)}
         for stage in self.rewards:
             if missing := sorted(stage.named_parts() - there):
                 return (

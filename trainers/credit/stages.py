@@ -41,6 +41,8 @@ class StageConfig(Named):
     stage has an option ``singleton`` that says otherwise."""
     weighs_by: ClassVar[str | None] = None
     """What of a turn a modulation weighs it by, such as its entropy. A turn is weighed by one thing once."""
+    reads_verdicts: ClassVar[bool] = False
+    """Whether the part that the option ``part`` names is a judge's verdicts, from 0 to 1."""
     chooses: ClassVar[bool] = True
     """Whether a curriculum prefers some tasks to others."""
     needs_fresh_samples: ClassVar[bool] = False

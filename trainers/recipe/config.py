@@ -34,6 +34,7 @@ from manyturn.trainers.learn.learner.column import COLUMNS, refuse_columns
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.play.judges.judge_config import JudgeConfig
 from manyturn.trainers.play.order.async_config import OrderConfig
 from manyturn.trainers.play.order.placement_config import PlacementConfig
 from manyturn.trainers.play.rollout.rollout_config import RolloutConfig
@@ -160,6 +161,8 @@ class RunConfig(Options):
     tag=NAME. Unset: all of the split train."""
     curriculum: Annotated[Any, CURRICULA.field] = UniformConfig()
     """Which tasks a step plays."""
+    judge: JudgeConfig | None = None
+    """A judge of what has been played: verdicts on turns or episodes as a part of the reward; unset: none."""
     credit: CreditConfig = CreditConfig(advantage=GigpoConfig())
     """Who earned what: rewards, advantage, modulation."""
     objective: Annotated[Any, OBJECTIVES.field] = ClipConfig(high=0.28)

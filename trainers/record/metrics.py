@@ -50,6 +50,13 @@ METRICS: dict[str, str] = {
     "stored_episodes": "Replay: successes in the buffer after the step.",
     "played_episodes": "Episodes played for training so far, those of exploration included.",
     "played_tokens": "Tokens that the policy said in them; what a branch repeats is not counted again.",
+    # --- the judge
+    "judge_agreement": "Share of pairs of a success and a failure of the step in which the success has the better "
+    "verdict, ties half; 0.5 is chance.",
+    "judge_abstained": "Share of verdicts that are missing; episodes without one leave their group.",
+    "judge_length": "Correlation of verdicts with the logarithm of the replies' length.",
+    "judge_tokens": "Tokens of an endpoint's verdicts in the step, prompts and replies together.",
+    "judge_cost": "USD for them, at judge.endpoint's prices.",
     # --- credit
     "groups_without_signal": "Share of task groups whose scorable episodes all have one return: rewards teach nothing.",
     "penalised_turns": "Share of turns that a penalty is taken from.",

@@ -44,6 +44,7 @@ class State:
         notices: what the run has said besides its figures.
         batch_limits: most replies that the engine of each policy computes together, after memory ran out.
         stored: index of the buffer of episodes, rows of ``StoredEpisode``, oldest first.
+        judged: what the judge's verdicts took so far: tokens of prompts, of replies, and USD.
         past: for each past self, the numbers of steps that were done when its copies of the weights were taken.
     """
 
@@ -76,6 +77,7 @@ class State:
     batch_limits: dict[str, int] = field(default_factory=dict)
     stored: list[list[Any]] = field(default_factory=list)
     past: dict[str, list[int]] = field(default_factory=dict)
+    judged: list[Any] = field(default_factory=list)
 
     @property
     def first_left(self) -> int:

@@ -57,6 +57,8 @@ TITLES = {
     "2507.18071": "Group Sequence Policy Optimization",
     "2507.19849": "Agentic Reinforced Policy Optimization",
     "2507.20673": "Geometric-Mean Policy Optimization",
+    "2508.02298": "CAPO: Towards Enhancing LLM Reasoning through Generative Credit Assignment",
+    "2508.03905": "Sotopia-RL: Reward Design for Social Intelligence",
     "2508.10548": "Stabilizing Long-term Multi-turn Reinforcement Learning with Gated Rewards",
     "2509.08755": "AgentGym-RL: Training LLM Agents for Long-Horizon Decision Making through Multi-Turn RL",
     "2509.09265": "Harnessing Uncertainty: Entropy-Modulated Policy Gradients for Long-Horizon LLM Agents",
@@ -66,6 +68,7 @@ TITLES = {
     "2509.25666": "NuRL: Nudging the Boundaries of LLM Reasoning",
     "2509.24203": "Group-Relative REINFORCE Is Secretly an Off-Policy Algorithm: Demystifying Some Myths About GRPO "
     "and Its Friends",
+    "2509.25598": "Hybrid Reward Normalization for Process-supervised Non-verifiable Agentic Tasks",
     "2510.00911": "RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",
     "2510.01135": "Prompt Curriculum Learning for Efficient LLM Post-Training",
     "2510.06214": "Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM Search Agents",

@@ -31,6 +31,8 @@ STAGES = [
     {"name": "calibration"},
     {"name": "rubric", "part": "step"},
     {"name": "rubric", "part": "step", "over": "all", "normalised": False},
+    {"name": "renorm", "part": "step"},
+    {"name": "attribution", "part": "step"},
     {"name": "opsd"},
     {"name": "spa", "completeness": "none", "wage": "by_turn"},
     {"name": "spa", "alpha": 0.5},

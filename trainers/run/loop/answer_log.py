@@ -1,4 +1,4 @@
-"""Answers of endpoints that play roles, kept until a checkpoint holds their step: no answer is paid for twice.
+"""Answers of endpoints that play roles or judge, kept until a checkpoint holds their step: no answer is paid for twice.
 
 A model at an endpoint may answer the same request differently when it is asked again. A run that was killed plays a
 step again where the engine keeps bits; it then gets the answers that it had, and comes to the same weights.

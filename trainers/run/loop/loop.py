@@ -103,9 +103,9 @@ async def train(
                 folder.write_config(run.config)
             sign(path, folder.read_config())
             output.tell({"phase": "begin"})
-            if run.frozen.endpoints:
+            if run.endpoints:
                 answers = stack.enter_context(AnswerLog(folder))
-                for endpoint in run.frozen.endpoints:
+                for endpoint in run.endpoints:
                     endpoint.answers = answers
             saving = stack.enter_context(Saving(run, folder))
             return await _Session(run, folder, saving, stopping, output).train(start)
@@ -184,6 +184,8 @@ class _Session:
         EpisodeBuffer(self.folder.path, state.stored).check()
         self.run.recall(checkpoint)
         self.run.restrict(state.batch_limits)
+        if self.run.judging is not None and state.judged:
+            self.run.judging.recall(state.judged)
         self.output.note.texts = state.notices
         self._note_memory()
         explored, updates = not value_pretraining.is_due(self.run, state), state.warming.get("updates")

@@ -17,6 +17,7 @@ from manyturn.agents.engine.card.device_handover import DeviceHandover
 from manyturn.agents.engine.engine_config import EngineContext
 from manyturn.agents.play.agent import Agent, Demonstrator
 from manyturn.agents.play.concurrent_episodes import Patience
+from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.error_limit import Breaker
 from manyturn.agents.play.role_episodes import EpisodeRoles
@@ -37,6 +38,8 @@ from manyturn.trainers.learn.learner.learner_config import OFFLOADS_NOTHING
 from manyturn.trainers.learn.learner.memory_estimate import check_fits
 from manyturn.trainers.learn.ranks.process_group import Ranks
 from manyturn.trainers.learn.ranks.rendezvous import Meeting
+from manyturn.trainers.play.guidance.guidance import Workshop
+from manyturn.trainers.play.judges.judging import Judging
 from manyturn.trainers.play.rollout.rollout_batch import describe
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.recipe.role_config import RoleKind
@@ -68,6 +71,7 @@ class Run:
         breaker: stops the run when the environment breaks too often.
         frozen: the policies of roles that do not learn.
         past: those among them that are the past of the policy that does.
+        judging: the judge of what was played, where there is one.
     """
 
     config: RunConfig
@@ -77,6 +81,7 @@ class Run:
     breaker: Breaker
     frozen: FrozenRoles
     past: tuple[PastSelf, ...] = ()
+    judging: Judging | None = None
     _drawing: int = 0
 
     @property
@@ -84,6 +89,12 @@ class Run:
         """The policy of a run that trains one. Raises ValueError if it trains several."""
         [trainee] = self.trainees
         return trainee
+
+    @property
+    def endpoints(self) -> list[OpenAIPolicy]:
+        """The endpoints that a run asks while it trains."""
+        judge = None if self.judging is None else self.judging.endpoint
+        return [*self.frozen.endpoints, *([] if judge is None else [judge])]
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -303,7 +314,10 @@ async def open_run(
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, window, _MORE_ERRORS)
         train = chosen_tasks(config.tasks, "train", seats.facts)
-        yield Run(config, seats, train, tuple(trainees), breaker, frozen, past)
+        run = Run(config, seats, train, tuple(trainees), breaker, frozen, past)
+        if config.judge is not None:
+            run.judging = Judging(config.judge, Workshop(seats, rollout.max_turns, run.patience))
+        yield run
 
 
 def _check_offload(device: torch.device, ranks: int) -> None:

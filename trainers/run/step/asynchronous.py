@@ -33,7 +33,7 @@ from manyturn.trainers.run.step.async_episode_log import Journals
 from manyturn.trainers.run.step.first_step import check_first_step
 from manyturn.trainers.run.step.learning import Lesson, replays_of
 from manyturn.trainers.run.step.logprob_mismatch import check_present_version
-from manyturn.trainers.run.step.rollout_collection import most_turns
+from manyturn.trainers.run.step.rollout_collection import judged, most_turns
 from manyturn.trainers.run.step.task_draw import draw_tasks, forget_grown, task_of
 
 Result = TypeVar("Result")
@@ -109,7 +109,8 @@ class Ahead:
     async def _learn(self, waited: dict[str, float], clock: Stopwatch) -> dict[str, Any]:
         run, state, step, first = self._run, self._state, self._state.step + 1, self._schedule.first
         choice = self._schedule.learn()
-        episodes, drawn = self._episodes(choice.learnt), [state.drawn[s - first][n] for s, n in choice.learnt]
+        episodes = await judged(run, self._episodes(choice.learnt), first=step == 1)
+        drawn = [state.drawn[s - first][n] for s, n in choice.learnt]
         numbers = {task_of(run, state, number).id: number for number in drawn}
         replays = replays_of(run, self._folder, state, episodes, [True] * len(episodes))
         is_kept, spread = filtered(
@@ -192,10 +193,10 @@ class Ahead:
         while True:
             async with run.seats.take() as seat:
                 began = self._schedule.begins(place)
-                most = most_turns(run, place.step)
+                facts, most = run.seats.of(task).facts, most_turns(run, place.step)
+                most = min(most, facts.max_turns or most)  # a cut reply uses up a turn of the environment's limit too
                 attempt = partial(self._attempts.__setitem__, place)
-                instructions = run.seats.of(task).facts.instructions
-                episode = await play(seat, self._policy, task, key, instructions, most, attempt)
+                episode = await play(seat, self._policy, task, key, facts.instructions, most, attempt)
             again = settled(episode, attempts, run.patience)
             if again is None:
                 break

@@ -81,6 +81,8 @@ class Lesson:
             columns["replayed"] = ages(episodes)
         if config.rollout.guidance is not None:
             figures |= guidance_figures(episodes, config.rollout.group, self.step, config.rollout.guidance)
+        if run.judging is not None:
+            figures |= run.judging.figures(episodes)
         folder.write_step(self.step, episodes, columns, tokens=config.keep_tokens)
         trained = 0
         for update in updates:
@@ -99,6 +101,7 @@ class Lesson:
         unguided = [episode for episode in episodes if not episode.guidance]  # a text may do what the policy cannot
         state.feedback = [list(feedback) for feedback in findings(unguided, self.numbers, credits, run.learning_roles)]
         state.step, state.memory, state.stored = self.step, dict(memory), self.stored
+        state.judged = [] if run.judging is None else list(run.judging.spent)
         turns, tokens = sum(len(episode.turns) for episode in episodes), drawn_tokens(episodes, self.begun)
         return {
             "drawn_tokens": drawn_tokens(self._learnt, self.begun),

@@ -17,9 +17,11 @@ from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.options.registry import Memory
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.learn.columns.tempered import PLACE
+from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.play.guidance.guidance import Guide, Guides, Workshop, guides
 from manyturn.trainers.play.guidance.guidance_log import texts_of
 from manyturn.trainers.play.guidance.guided_play import Guided
+from manyturn.trainers.play.judges.agreement import JudgeDisagrees
 from manyturn.trainers.play.rollout.branching import Starts, starts
 from manyturn.trainers.play.rollout.horizon import turn_limit
 from manyturn.trainers.record.run_folder import RunFolder
@@ -66,7 +68,24 @@ async def play_groups(
             while len(episodes) < len(plan):
                 next_ones = _Next(run, plan, episodes, folder, step, round)
                 episodes |= await next_ones.play(journal, temperatures or {})
-    return [episodes[key] for _, key in plan]
+    return await judged(run, [episodes[key] for _, key in plan], first=step == 1 and round == 0)
+
+
+async def judged(run: Run, episodes: Sequence[Episode], *, first: bool) -> list[Episode]:
+    """Episodes with the verdicts of the run's judge, where it has one.
+
+    Args:
+        first: of the first step, after which the run trusts its judge.
+
+    Raises:
+        LearningFailed: the judge does not agree with the outcomes of the first step.
+    """
+    if run.judging is None:
+        return list(episodes)
+    try:
+        return await run.judging.judged(episodes, first=first)
+    except JudgeDisagrees as error:
+        raise LearningFailed(str(error)) from error
 
 
 def starts_of(run: Run, keys: Sequence[EpisodeKey], played: Mapping[EpisodeKey, Episode]) -> Starts:

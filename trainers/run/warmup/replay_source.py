@@ -17,13 +17,13 @@ from manyturn.agents.records.episode_buffer import EpisodeBuffer
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.agents.trajectories.trajectory import Trajectory
+from manyturn.envs.contract.options.config_diff import changes, shown
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity, differences, listed
 from manyturn.envs.contract.tasks.task import Task, task_finder
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import Seat
 from manyturn.trainers.play.rollout.replay import Replay
-from manyturn.trainers.recipe.config_diff import changes, shown
 from manyturn.trainers.record.checkpoint import CheckpointError, newest_checkpoint, read_state
 from manyturn.trainers.record.config_edits import complete, plain
 from manyturn.trainers.record.run_folder import RunFolder

@@ -1,0 +1,1 @@
+"""Rules of a scripted judge, one a file."""
