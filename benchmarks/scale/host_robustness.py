@@ -99,7 +99,7 @@ async def measured(url: str, process: int, count: int) -> dict[str, Any]:
         raise SystemExit("the process of the hostile messages failed")
     return {
         "messages": count,
-        "endings": json.loads(output.splitlines()[-1]),
+        **json.loads(output.splitlines()[-1]),
         **{"joins": driver.joins, "episodes": driver.episodes, "right": driver.right, "turns": len(driver.turns)},
         **_slowest(driver),
         **{f"quiet_{name}": seconds for name, seconds in _slowest(quiet).items()},

@@ -12,7 +12,7 @@ from benchmarks.kit.table import table
 
 OUT = RESULTS / "hostile_host.json"
 
-ENDINGS = ("refused", "hung up", "busy", "left half-sent", "no end in a minute")
+ENDINGS = ("refused", "hung up", "left half-sent", "no end in a minute", "unread")
 _SUBJECTS = {
     "sizes": "one message of 1 to 300 MB",
     "paths": "arguments that name files and programs",
@@ -30,12 +30,11 @@ _SUBJECTS = {
 
 def hostile_table(result: Mapping[str, Any]) -> str:
     """The table in Markdown: how the messages of each kind ended."""
-    rows = []
+    rows = list[tuple[str, ...]]()
     for kind, counts in result["endings"].items():
         merged = dict.fromkeys(ENDINGS, 0)
         for ending, count in counts.items():
-            name = "busy" if ending == "refused: busy" else ending.partition(":")[0]
-            merged[name] += count
+            merged[ending.partition(":")[0]] += count
         rows.append((_SUBJECTS[kind], *(str(merged[name] or "") for name in ENDINGS)))
     return table(("messages", *ENDINGS), rows)
 

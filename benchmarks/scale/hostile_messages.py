@@ -2,8 +2,9 @@
 
     python -m benchmarks.scale.hostile_messages URL COUNT
 
-Each message is an attack by a client that needs no more than the address. The last line says how each ended: refused
-by a sentence, hung up on, or cut off by this client, which leaves what is half-sent open for a while.
+Each message is an attack by a client that needs no more than the address. A client that is turned away because another
+driver plays comes again until its message is read. The last line says how each message ended: refused by a sentence,
+hung up on, or cut off by this client, which leaves what is half-sent open for a while.
 """
 
 import argparse
@@ -27,8 +28,8 @@ from manyturn.envs.hosting.handle.messages import decode, encode
 from manyturn.envs.hosting.local.seats import InlineSeats
 
 MAZE = "manyturn/Maze-v0"
-_MOST_SECONDS = 60.0  # that a message waits for its end
-_BUSY_SECONDS, _PAUSE_SECONDS = 10.0, 0.2  # for which a busy server is asked again, and the time between two attempts
+_MOST_SECONDS = 60.0  # that a message which is sent waits for its end
+_BUSY, _BUSY_SECONDS, _PAUSE_SECONDS = "refused: busy", 1800.0, 0.2  # for which a busy server is asked again, how often
 _OPEN = 64  # connections that are left half-sent
 _AT_ONCE = 6
 
@@ -41,9 +42,13 @@ class Attacker:
     Args:
         url: ``http://``, host and port.
         folder: for a FIFO that nobody writes to.
+
+    Attributes:
+        turned_away: attempts that a busy server left unread.
     """
 
     def __init__(self, url: str, folder: Path):
+        self.turned_away = 0
         self.host, _, port = url.removeprefix("http://").partition(":")
         self.port, self.fifo = int(port), folder / "fifo"
         os.mkfifo(self.fifo)
@@ -59,21 +64,27 @@ class Attacker:
     async def socket(self):
         """A WebSocket to the server."""
         place = f"ws://{self.host}:{self.port}/host"
-        async with connect(place, proxy=None, max_size=None, close_timeout=0.2, compression=None) as socket:
+        async with connect(
+            place, proxy=None, max_size=None, open_timeout=None, close_timeout=0.2, compression=None
+        ) as socket:
             yield socket
 
     async def ending_of(self, *messages: bytes | str) -> str:
         """The server's end of messages sent one after the other: ``refused: KIND`` or ``hung up``.
 
-        A server that works for another driver is asked again for a while, since only then it reads on. Where several
-        messages are sent, the first is a good beginning, and its answer is waited for.
+        A server that works for another driver is asked again until it reads on, and the message is unread where that
+        takes too long. Where several messages are sent, the first is a good beginning, and its answer is waited for.
         """
-        ending, stop = "", time.monotonic() + _BUSY_SECONDS
-        while not ending or (ending == "refused: busy" and time.monotonic() < stop):
-            await asyncio.sleep(_PAUSE_SECONDS if ending else 0)
-            async with self.socket() as socket:
+        stop = time.monotonic() + _BUSY_SECONDS
+        while True:
+            async with asyncio.timeout(_MOST_SECONDS), self.socket() as socket:
                 ending = await _last_words(socket, messages)
-        return ending
+            if ending != _BUSY:
+                return ending
+            self.turned_away += 1
+            if time.monotonic() > stop:
+                return "unread"
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     async def raw(self, data: bytes, *, leave: bool) -> str:
         """Bytes on a bare connection, which stays open where it is left half-sent."""
@@ -85,7 +96,8 @@ class Attacker:
             self.keep(writer)
             return "left half-sent"
         with contextlib.suppress(ConnectionError):
-            await reader.read(1 << 16)
+            async with asyncio.timeout(_MOST_SECONDS):
+                await reader.read(1 << 16)
         writer.close()
         return "hung up"
 
@@ -182,7 +194,8 @@ async def half_sent(attacker: Attacker, number: int) -> str:
     if number % 3 == 1:
         head = f"POST /host HTTP/1.1\r\nHost: {attacker.host}:{attacker.port}\r\nContent-Length: 8000000\r\n\r\n"
         return await attacker.raw(head.encode() + b"z" * 2_000_000, leave=True)
-    socket = await connect(f"ws://{attacker.host}:{attacker.port}/host", proxy=None, close_timeout=0.2)
+    place = f"ws://{attacker.host}:{attacker.port}/host"
+    socket = await connect(place, proxy=None, open_timeout=_MOST_SECONDS, close_timeout=0.2)
     began = asyncio.Event()
 
     async def pieces():
@@ -255,8 +268,8 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
-async def attack(url: str, count: int) -> dict[str, dict[str, int]]:
-    """Kind -> endings with their number, of so many messages; some are under way at once."""
+async def attack(url: str, count: int) -> dict[str, Any]:
+    """``endings`` of so many messages, kind -> ending -> number, and attempts ``turned_away``; some go on at once."""
     endings, places = {kind: Counter[str]() for kind in ATTACKS}, asyncio.Semaphore(_AT_ONCE)
     with tempfile.TemporaryDirectory() as folder:
         attacker = Attacker(url, Path(folder))
@@ -265,8 +278,7 @@ async def attack(url: str, count: int) -> dict[str, dict[str, int]]:
             kind = list(ATTACKS)[number % len(ATTACKS)]
             async with places:
                 try:
-                    async with asyncio.timeout(_MOST_SECONDS):
-                        ending = await ATTACKS[kind](attacker, number // len(ATTACKS))
+                    ending = await ATTACKS[kind](attacker, number // len(ATTACKS))
                 except TimeoutError:
                     ending = "no end in a minute"
                 except (OSError, WebSocketException, EOFError):
@@ -277,7 +289,7 @@ async def attack(url: str, count: int) -> dict[str, dict[str, int]]:
             for number in range(count):
                 group.create_task(one(number))
         attacker.close()
-    return {kind: dict(counts) for kind, counts in endings.items()}
+    return {"endings": {kind: dict(counts) for kind, counts in endings.items()}, "turned_away": attacker.turned_away}
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -138,7 +139,18 @@ def figures(run: Path) -> dict[str, Any]:
 
 
 def episode_keys(run: Path) -> list[tuple[Any, ...]]:
-    """(stage, task, member) of every training episode in the tables of a run."""
+    """(stage, task, member) of every training episode in the tables of a run.
+
+    They are read in a process of their own: pyarrow starts threads, and what is forked later may wait for their locks.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Path(folder) / "keys"
+        if status := ended(start(lambda: keys.write_text(json.dumps(_keys(run))))):
+            raise RuntimeError(f"the tables of {run} were not read: status {status}")
+        return [tuple(key) for key in json.loads(keys.read_text())]
+
+
+def _keys(run: Path) -> list[tuple[Any, ...]]:
     rows = [row for file in sorted((run / "episodes").glob("*.parquet")) for row in read_episodes(file)]
     return [(row["stage"], row["task"], row["member"]) for row in rows]
 

@@ -59,6 +59,7 @@ def test_a_driver_plays_right_while_a_host_gets_hostile_messages(tmp_path):
     assert figures["joins"] >= 1 and figures["episodes"] == figures["right"] == 4 * figures["joins"]
     endings = figures["endings"]
     assert len(endings) == 11 and {sum(counts.values()) for counts in endings.values()} == {2}
+    assert not any("busy" in ending or ending == "unread" for counts in endings.values() for ending in counts)
     assert figures["host_mb"] < 1000 and figures["below_mb"] < 5000 and figures["ended_with"] == 143
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
     pytest.skip("no servers: pip install 'manyturn[hosts]'", allow_module_level=True)
 
 from elsewhere import hosting
+from event_loop_pauses import without_pauses
 from websockets.asyncio.client import connect
 
 from manyturn.envs.hosting.handle.messages import encode
@@ -57,7 +59,7 @@ def test_a_host_answers_others_while_an_environment_waits_for_a_pipe(tmp_path):
     os.mkfifo(pipe)
 
     async def play() -> None:
-        async with hosting(env=PIPED, args={"made": str(pipe)}, workers=1) as [url]:
+        async with hosting(env=PIPED, args={"made": str(pipe)}, workers=1) as [url], without_pauses():
             for ending in ("hung up", "written"):
                 slow = asyncio.create_task(refusal(url, "slow", made=str(pipe)))
                 descriptor = await opened(pipe)
@@ -76,6 +78,16 @@ def test_a_host_answers_others_while_an_environment_waits_for_a_pipe(tmp_path):
     asyncio.run(play())
 
 
+def test_a_loop_that_stands_still_is_noticed():
+    async def stand_still() -> None:
+        async with without_pauses():
+            await asyncio.sleep(0.1)
+            time.sleep(1.5)
+
+    with pytest.raises(AssertionError, match="stood still for 1"):
+        asyncio.run(stand_still())
+
+
 def test_a_server_answers_others_while_its_lists_wait_for_a_pipe(tools, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -84,7 +96,11 @@ def test_a_server_answers_others_while_its_lists_wait_for_a_pipe(tools, tmp_path
         served = {"env_args": {"listed": str(pipe)}, "workers": 1, "splits": ("train", "validation")}
         opening = asyncio.create_task(opened(pipe))  # the trial of the environment lists them too
         opening.add_done_callback(lambda opening: os.close(opening.result()))
-        async with tools.serving(PIPED, "openenv", **served) as (url, _), httpx.AsyncClient(base_url=url) as client:
+        async with (
+            tools.serving(PIPED, "openenv", **served) as (url, _),
+            httpx.AsyncClient(base_url=url) as client,
+            without_pauses(),
+        ):
             begun = (await client.post("/reset", json={"split": "train"}, timeout=60)).json()
             listing = asyncio.create_task(client.post("/Piped/num_tasks", json={"split": "validation"}, timeout=60))
             descriptor = await opened(pipe)

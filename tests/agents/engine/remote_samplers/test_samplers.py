@@ -16,6 +16,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
     pytest.skip("no samplers: pip install 'manyturn[hosts]'", allow_module_level=True)
 
 from elsewhere import Wire, sampler_processes, sampling
+from event_loop_pauses import without_pauses
 
 from manyturn.agents.engine.engine import EngineError, EngineLost, Reply
 from manyturn.agents.engine.engine import Sampling as Drawing
@@ -240,7 +241,7 @@ def test_a_driver_that_hangs_up_ends_the_building_of_its_model():
     deep = {"model_type": "llama", "num_hidden_layers": 10_000, **narrow}
 
     async def ask() -> None:
-        async with sampling() as [url]:
+        async with sampling() as [url], without_pauses():
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(1.0), linked(url, hello(model=deep)):
                     pass
