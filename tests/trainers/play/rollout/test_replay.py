@@ -24,7 +24,7 @@ from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
-from manyturn.trainers.play.rollout.replay import Replay, with_replays
+from manyturn.trainers.play.rollout.replay import SuccessReplay, with_replays
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
@@ -84,7 +84,7 @@ def test_a_group_without_a_success_gets_stored_ones_and_no_other_group_does(
     tmp_path_factory, group, members, per, luck
 ):
     members = min(members, group - 1)
-    folder, config = tmp_path_factory.mktemp("b"), Replay(members=members, per_task=per, size=3 * per)
+    folder, config = tmp_path_factory.mktemp("b"), SuccessReplay(members=members, per_task=per, size=3 * per)
     tasks, rows, stored = [Task(n, "train", {"n": n}) for n in "abc"], [], dict[str, list[Any]]()
     for step in range(1, 6):
         plan, rng = plan_groups(tasks, group, 0, f"train/{step}"), generator("luck", luck, step)
