@@ -98,8 +98,8 @@ def _refuse_late_source(config: RunConfig, edits: Mapping[str, tuple[Any, Any]])
     replay, places = config.rollout.replay, ("rollout.replay", "rollout.replay.source")
     if replay is not None and replay.source is not None and edits.keys() & set(places):
         raise ConfigError(
-            "rollout.replay.source fills the buffer before the first step, and this run has a checkpoint: leave it as it "
-            "was, or start another run"
+            "rollout.replay.source fills the buffer before the first step, and this run has a checkpoint: leave it as "
+            "it was, or start another run"
         )
 
 
