@@ -48,7 +48,7 @@ from manyturn.trainers.credit.batch.turn_batch import FloatK
 from manyturn.trainers.play.rollout.rollout_batch import is_learnable
 
 
-class Replay(Options):
+class SuccessReplay(Options):
     """How many stored successes a group without one gets, and how many are stored."""
 
     members: int = Field(default=1, ge=1)
@@ -117,7 +117,11 @@ class Replays(NamedTuple):
 
 
 def with_replays(
-    episodes: Sequence[Episode], is_kept: Sequence[bool], buffer: EpisodeBuffer, config: Replay, key: tuple[int, int]
+    episodes: Sequence[Episode],
+    is_kept: Sequence[bool],
+    buffer: EpisodeBuffer,
+    config: SuccessReplay,
+    key: tuple[int, int],
 ) -> Replays:
     """Put stored successes into the groups that have none, and store the step's own; nothing else is written.
 

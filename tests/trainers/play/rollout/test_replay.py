@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
-from manyturn.trainers.play.rollout.replay import Replay, with_replays
+from manyturn.trainers.play.rollout.replay import SuccessReplay, with_replays
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
@@ -84,7 +85,7 @@ def test_a_group_without_a_success_gets_stored_ones_and_no_other_group_does(
     tmp_path_factory, group, members, per, luck
 ):
     members = min(members, group - 1)
-    folder, config = tmp_path_factory.mktemp("b"), Replay(members=members, per_task=per, size=3 * per)
+    folder, config = tmp_path_factory.mktemp("b"), SuccessReplay(members=members, per_task=per, size=3 * per)
     tasks, rows, stored = [Task(n, "train", {"n": n}) for n in "abc"], [], dict[str, list[Any]]()
     for step in range(1, 6):
         plan, rng = plan_groups(tasks, group, 0, f"train/{step}"), generator("luck", luck, step)
@@ -170,6 +171,19 @@ def test_a_damaged_file_stops_a_resumed_run(calm, tmp_path):
     file.write_text(file.read_text().replace("train", "trai n", 1))
     with pytest.raises(BufferDamaged, match="restore it"):
         asyncio.run(train(None, tmp_path / "run", resume=True, steps=6))
+
+
+@pytest.mark.deep
+def test_an_edit_of_a_resumed_run_names_no_source_and_another_agent_empties_the_buffer(calm, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(calm, run)
+    text = (run / "config.toml").read_text()
+    (run / "config.toml").write_text(re.sub(r'source = ".*"', f'source = "{tmp_path}"', text))
+    with pytest.raises(ConfigError, match=r"rollout\.replay\.source .* leave it as it was"):
+        asyncio.run(train(None, run, resume=True, steps=5, accept=("config",)))
+    (run / "config.toml").write_text(text.replace("instructions = true", "instructions = false"))
+    asyncio.run(train(None, run, resume=True, steps=5, accept=("config",)))
+    assert steps_of(run)[-1]["replayed"] == 0.0 < steps_of(run)[-1]["silent_groups"]
 
 
 @pytest.mark.deep
