@@ -191,7 +191,8 @@ class RunConfig(Options):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where model and learner run."""
     threads: int = Field(default=1, ge=0)
-    """CPU threads of the model; 1 is reproducible to the bit and rarely slower for tiny models; 0 uses all cores."""
+    """CPU threads of the model; 1 is reproducible to the bit, and so is any number where a tiny model makes passes
+    side by side; 0 uses all cores."""
     checkpoint_every: int = Field(default=10, ge=1)
     """Steps between two checkpoints."""
     keep_checkpoints: int = Field(default=2, ge=1)

@@ -117,7 +117,7 @@ METRICS: dict[str, str] = {
     "grad_norm": "Norm of the gradient before clipping.",
     "skipped_updates": "Updates left out because loss or gradient was not finite; three in a row stop the run.",
     "lr": "Learning rate.",
-    "engine_gap": "Largest |log-probability of the engine - of the learner| in the step's first forward pass (of "
+    "engine_gap": "Largest |log-probability of the engine - of the learner| in the step's first update (of "
     "rank 0, where several ranks learn); the one such figure where learner.old_logprobs is 'engine'.",
     "engine_kl": "Mean KL(engine, learner) of a token before the updates, by k3, in nats.",
     "engine_ratio_p99": "99th percentile over tokens of the ratio of engine and learner, the larger over the smaller.",

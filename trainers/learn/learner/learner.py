@@ -37,6 +37,7 @@ from manyturn.trainers.learn.objective.regularizer_state import ObjectiveMemory
 from manyturn.trainers.learn.passes.compiled_layers import CompiledLayers
 from manyturn.trainers.learn.passes.forward import Place, Reader, Watch, recompute_activations
 from manyturn.trainers.learn.passes.frozen_states import FrozenStates
+from manyturn.trainers.learn.passes.parallel_passes import SMALL
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
 from manyturn.trainers.learn.passes.samples import Rows, Sample
 from manyturn.trainers.learn.reading.pre_update_pass import StepReading
@@ -100,6 +101,19 @@ class Learner:
         self.recomputes = True
         for model in (self.model, *(body.reader.model for body in self._bodies)):
             recompute_activations(model)
+
+    def use_threads(self, threads: int) -> bool:
+        """Make passes side by side, one in each thread, where that is faster and changes the gradient's rounding only.
+
+        Returns:
+            True if passes are made so from now on: of a small model on a CPU that learns alone, with plain passes.
+        """
+        model, config = self.model, self.config
+        is_plain = not (self.heads or self.recomputes or config.compile or self.frozen or config.offload_optimizer)
+        is_small = sum(weights.numel() for weights in model.parameters()) <= SMALL
+        if threads < 2 or model.device.type != "cpu" or not (is_plain and is_small):
+            return False
+        return self._learning.use_threads(threads)
 
     def begin_reinforcement(self) -> None:
         """The warm-up is over: forget the momentum, and copy the weights for what begins with them."""

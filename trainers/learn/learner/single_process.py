@@ -17,6 +17,7 @@ from manyturn.trainers.learn.learner.updates import Updates
 from manyturn.trainers.learn.objective.objective import ObjectiveConfig, RegulariserState
 from manyturn.trainers.learn.passes.forward import Reader
 from manyturn.trainers.learn.passes.gradient_passes import Passes
+from manyturn.trainers.learn.passes.parallel_passes import ParallelPasses
 from manyturn.trainers.learn.passes.samples import Rows, Sample
 from manyturn.trainers.learn.reading.reference_policy import ReadsReference, Reference
 from manyturn.trainers.learn.reading.update_inputs import BeforeUpdate
@@ -37,6 +38,10 @@ class PolicyLearning(Protocol):
 
     def reader(self, reader: Reader) -> Reader:
         """Reader of a step's samples."""
+        ...
+
+    def use_threads(self, threads: int) -> bool:
+        """Make passes side by side in threads; returns whether it does."""
         ...
 
     def put_together(self) -> None:
@@ -103,6 +108,11 @@ class SingleProcess:
     def reader(self, reader: Reader) -> Reader:
         """The reader of a step."""
         return reader
+
+    def use_threads(self, threads: int) -> bool:
+        """Make passes side by side, one in each thread."""
+        self.updates.passes = ParallelPasses(threads, self.updates.optimizer.trained)
+        return True
 
     def put_together(self) -> None:
         """The policy holds what was learnt: here it always does."""

@@ -34,7 +34,7 @@ class Updates(Generic[Head]):
         reader: of the policy whose weights ``optimizer`` changes.
         heads: what is learnt next to the policy.
         passes: how gradients come about.
-        gap: largest difference between the log-probabilities of learner and engine in a step's first pass.
+        gap: largest difference between the log-probabilities of learner and engine in a step's first update.
     """
 
     config: LearnerConfig
@@ -154,10 +154,11 @@ class Updates(Generic[Head]):
         if not any((row >= 0).any() for row in replies):
             return {}  # every token was rejected
         counts = Denominators.of(*replies, episodes=len({samples[i].episode for i in indices}))
+        is_first, gaps = self.gap is None, list[float]()
 
         def loss(chosen: list[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
-            if self.gap is None:
-                self.gap = engine_gap(reading, [samples[i] for i in chosen])
+            if is_first:
+                gaps.append(engine_gap(reading, [samples[i] for i in chosen]))
             value, measured = objective(self.objective, before.tokens(chosen, reading), counts, now)
             for head in self.heads:
                 head_loss, more = head.loss(indices, chosen, reading)
@@ -168,6 +169,7 @@ class Updates(Generic[Head]):
             return value, measured
 
         sums = self.passes.over(self.reader, samples, indices, loss, self._drop)
+        self.gap = max(gaps) if gaps else self.gap
         if self.config.stop_kl is not None and abs(sums["episode_kl"]) > self.config.stop_kl:
             self.optimizer.drop()
             sums["stopped"] = 1.0

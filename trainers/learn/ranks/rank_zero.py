@@ -38,6 +38,10 @@ class Leading:
         self._is_stale = False
         self._load(head_tensors(self.updates.heads))
 
+    def use_threads(self, threads: int) -> bool:
+        """Ranks share the passes out instead."""
+        return False
+
     def put_together(self) -> None:
         """The policy becomes what all ranks have learnt, unless it is that already."""
         if self._is_stale:

@@ -45,6 +45,7 @@ from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.recipe.role_config import RoleKind
 from manyturn.trainers.record.checkpoint import ONE_POLICY, read_tensors
 from manyturn.trainers.record.metrics import Log
+from manyturn.trainers.record.resource_use import keep_freed_memory
 from manyturn.trainers.run.setup.frozen_roles import FrozenRoles
 from manyturn.trainers.run.setup.past_selves import PastSelf, past_selves
 from manyturn.trainers.run.setup.placement import engine_of, seats_of
@@ -274,10 +275,13 @@ async def open_run(
     device = choose_device(config.device)
     if config.learner.offload_optimizer:
         _check_offload(device, 1 if ranks is None else ranks.size)
-    if config.threads:
-        torch.set_num_threads(config.threads)
+    if device.type == "cpu":
+        keep_freed_memory()
     rollout = config.rollout
     async with AsyncExitStack() as opened:
+        opened.callback(torch.set_num_threads, torch.get_num_threads())
+        if config.threads:
+            torch.set_num_threads(config.threads)
         meeting = None
         if config.placement.ranks > 1:
             meeting = _meeting(config, device, ranks)
@@ -305,6 +309,9 @@ async def open_run(
             trainees.append(parts.build(name, played, share))
             opened.push_async_callback(trainees[-1].engine.shutdown)
             await trainees[-1].engine.ready()
+        threads = torch.get_num_threads()
+        if all([trainee.learner.use_threads(threads) for trainee in trainees]):
+            torch.set_num_threads(1)  # each pass has its own thread, and the engine's operations are as small
         past = past_selves(config, trainees[0].agent, trainees[0].language, frozen)
         if past and ranks is not None:
             raise ConfigError("past:K in [roles] is of one process that learns: train without ranks, or leave it out")

@@ -59,11 +59,14 @@ async def check_engines(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str, 
     for update in updates:
         trainee, reading = update.trainee, update.step.reading
         if run.config.learner.old_logprobs == "engine" and not reading.is_made:
-            samples = _some(_drawn_alike(update)[0])
+            alike = _are_drawn_alike(update)
+            samples = _some([sample for sample, is_alike in zip(reading.samples, alike, strict=True) if is_alike])
             figures = _mismatch(trainee.learner.reader, samples)
         else:
-            samples, logprobs = _drawn_alike(update)
-            figures = mismatch(log_ratio(samples, logprobs))
+            rows = zip(reading.samples, reading.logprob, _are_drawn_alike(update), strict=True)
+            compared = [(sample, row) for sample, row, is_alike in rows if is_alike]
+            samples = [sample for sample, _ in compared]
+            figures = mismatch(log_ratio(samples, [row for _, row in compared]))
         if _rings(figures, coarse=_is_coarse(trainee)):
             if trainee.gap_cause is None:
                 trainee.gap_cause = await _cause(run, trainee, samples, coarse=_is_coarse(trainee))
@@ -98,8 +101,8 @@ def check_present_version(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str
     return alarms
 
 
-def _drawn_alike(update: PolicyUpdate) -> tuple[list[Sample], list[torch.Tensor]]:
-    """The sequences that were drawn as the learner reads them, and what it thinks of them."""
+def _are_drawn_alike(update: PolicyUpdate) -> list[bool]:
+    """Whether each sample was drawn as the learner reads it."""
     step = update.step
     otherwise = [
         episode.key in step.temperatures
@@ -107,9 +110,7 @@ def _drawn_alike(update: PolicyUpdate) -> tuple[list[Sample], list[torch.Tensor]
         or (episode.ledger is not None and episode.ledger.is_plain)
         for episode in step.episodes
     ]
-    rows = zip(step.reading.samples, step.reading.logprob, strict=True)
-    alike = [(sample, row) for sample, row in rows if not otherwise[sample.episode]]
-    return [sample for sample, _ in alike], [row for _, row in alike]
+    return [not otherwise[sample.episode] for sample in step.reading.samples]
 
 
 def _ring(run: Run, trainee: Trainee, figures: dict[str, float]) -> dict[str, str]:
