@@ -1,9 +1,9 @@
 """A tiny adviser that learns to steer a frozen language model.
 
-    python -m benchmarks.roles.adviser RUN-FOLDER --model FOLDER
+    python -m benchmarks.roles.adviser RUN-FOLDER --model MODEL
 
 The model plays easy mazes alone, with the advice of random commands, and with an adviser of the recipe ``adviser-tiny``
-before and after training; all on the same held-out tasks. ``FOLDER`` holds SmolLM2-135M-Instruct, whose weights never
+before and after training; all on the same held-out tasks. ``MODEL`` is the folder of SmolLM2-135M-Instruct, whose weights never
 change. The same command continues runs that were interrupted. ``adviser.toml`` has what was expected.
 """
 
@@ -52,7 +52,7 @@ def main() -> None:
     chosen = parser.parse_args()
     plan = tomllib.loads(HERE.read_text())
     games = plan["games"]
-    about = origin(OUT, ("torch", "transformers", "numpy"), run_folder=chosen.folder)
+    about = origin(OUT, ("torch", "transformers", "numpy"), run_folder=chosen.folder, model=chosen.model)
     changes = {
         **plan["run"],
         "roles": {"actor": {"policy": str(chosen.model.resolve()), **ACTOR}},

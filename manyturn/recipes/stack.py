@@ -41,14 +41,14 @@ _REGULARISERS = ("kl", "entropy", "epo", "correction", "reject")
 _EXCLUDES = {"epo": "entropy", "entropy": "epo"}
 _PLAIN = ("clip", "reinforce")
 _OFF = "off"
-_UNITS = ("credit", "objective", "curriculum", "value", "progress", "implicit", "columns", "rollout")
+_UNITS = ("credit", "objective", "curriculum", "value", "progress", "implicit", "columns", "judge", "rollout")
 _SETTINGS = {("rollout", "tasks"), ("rollout", "group"), ("rollout", "max_turns")}
 _KEPT_SETTINGS = {("learner", "old_logprobs")}  # a correction works with one of them only
 
 
 # Penalties and payments, gates on them, what is judged by the outcome, what replaces it; gates on that come last.
 _PAID = ("invalid_penalty", "overlong", "part_weights", "clip_delta", "tiers")
-_STAGES = (*_PAID, "gated", "calibration", "rubric", "igpo", "opsd", "spa")
+_STAGES = (*_PAID, "gated", "calibration", "rubric", "renorm", "attribution", "igpo", "opsd", "spa")
 # Of a turn's credit, where what adds a bonus comes last; then of a token's.
 _WEIGHTS = ("agentopsd", "semantic_entropy", "entropy_weight", "empg", "high_entropy_tokens", "policy_shaping")
 _LATE_PARTS = frozenset({"calibration", "contribution", "grounding", "gain", "teacher"})

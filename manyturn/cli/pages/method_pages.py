@@ -26,7 +26,7 @@ from manyturn.trainers.record.metrics import METRICS
 
 _PAPER = "Paper: "
 _TERMS = ("kl", "entropy", "epo", "correction", "reject")
-_BY_CLASS = frozenset({"value", "progress", "objective.entropy"})  # whose module is about more than them
+_BY_CLASS = frozenset({"value", "progress", "judge", "objective.entropy"})  # whose module is about more than them
 # Of every run; what else to look at comes after "Watch" in the text of each part.
 _ALWAYS = ("success", "return", "groups_without_signal", "advantage_std", "grad_norm")
 
@@ -100,7 +100,7 @@ def pieces(name: str) -> list[Piece]:
         named.append(("rollout.guidance", config.rollout.guidance))
     if config.rollout.replay is not None:
         named.append(("rollout.replay", config.rollout.replay))
-    named += [(section, getattr(config, section)) for section in ("value", "progress") if section in recipe]
+    named += [(section, getattr(config, section)) for section in ("value", "progress", "judge") if section in recipe]
     named += [("credit.rewards", stage) for stage in config.credit.rewards]
     if "advantage" in recipe.get("credit", {}):
         named.append(("credit.advantage", config.credit.advantage))

@@ -5,7 +5,7 @@
 
 Shapes: turns K, with the part ``part`` -> advantage_K.
 Source: CAPO, arXiv 2508.02298: R_t = r_v W_whole - 1[t in a wrong step] W_process for each token, from critiques of a
-general model. Its authors' code is not public (andyclsr/CAPO).
+general model. Its authors' code is not public.
 
 Implementation:
 1. ``whole`` is above ``process``: the wrong turn of a success stays above the right turn of a failure, so that a

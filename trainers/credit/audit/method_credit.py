@@ -76,6 +76,8 @@ def _refuse_missing(batch: TurnBatch, config: CreditConfig) -> None:
             fix = LACKS.get(column, "which the rollouts lack: give it in Rollout.columns, or in token_columns")
             raise ValueError(f"{stage} needs the column {column!r}, {fix}")
     parts = {OUTCOME, *batch.parts}
+    if config.advantage.reads_verdicts and config.advantage.part not in parts:
+        raise ValueError(f"{config.advantage.name} reads verdicts, and nothing paid the part {config.advantage.part!r}")
     for stage in config.rewards:
         if unpaid := sorted(stage.named_parts() - parts):
             raise ValueError(

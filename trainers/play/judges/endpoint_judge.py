@@ -76,7 +76,7 @@ class EndpointJudge:
             TooManyErrors: the endpoint fails, its budget is spent, or it gives no verdict and may not abstain.
         """
         config, key = self._config, episode.key._replace(stage=f"{episode.key.stage}/judge/{number}")
-        criteria = _shuffled(config.asked, key)
+        criteria = _shuffled(config.questions, key)
         count = len(episode.turns) if config.verdicts == "turn" else 1
         messages = question(episode, rules, criteria, config)
         fault = ""

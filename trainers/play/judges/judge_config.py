@@ -74,7 +74,7 @@ class JudgeConfig(Options):
             if criterion.rule is None and (self.is_scripted or not criterion.question):
                 fix = "give rule" if self.is_scripted else "give question, or rule"
                 raise ValueError(f"nothing decides criterion {criterion.name!r} of the judge {self.by}: {fix}")
-        if not self.is_scripted and not self.asked:
+        if not self.is_scripted and not self.questions:
             raise ValueError(f"no criterion has a question for {self.by}: give one, or leave by out")
         return self
 
@@ -101,15 +101,15 @@ class JudgeConfig(Options):
         return self.by.removeprefix(ENDPOINT)
 
     @property
-    def asked(self) -> tuple[CriterionConfig, ...]:
+    def questions(self) -> tuple[CriterionConfig, ...]:
         """The criteria that an endpoint decides."""
         return () if self.is_scripted else tuple(one for one in self.criteria if one.question)
 
     @property
     def ruled(self) -> dict[str, RuleConfig]:
         """Name of each criterion that a rule decides -> the rule."""
-        asked = {one.name for one in self.asked}
-        return {one.name: one.rule for one in self.criteria if one.name not in asked}
+        by_endpoint = {one.name for one in self.questions}
+        return {one.name: one.rule for one in self.criteria if one.name not in by_endpoint}
 
     @property
     def needs_expert(self) -> bool:
