@@ -3,8 +3,8 @@
     python -m benchmarks.roles.adviser RUN-FOLDER --model MODEL
 
 The model plays easy mazes alone, with the advice of random commands, and with an adviser of the recipe ``adviser-tiny``
-before and after training; all on the same held-out tasks. ``MODEL`` is the folder of SmolLM2-135M-Instruct, whose weights never
-change. The same command continues runs that were interrupted. ``adviser.toml`` has what was expected.
+before and after training; all on the same held-out tasks. ``MODEL`` is the folder of SmolLM2-135M-Instruct, whose
+weights never change. The same command continues runs that were interrupted. ``adviser.toml`` has what was expected.
 """
 
 import argparse

@@ -252,6 +252,11 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"rollout": {"replay": {}}},
     ),
     (
+        {"rollout": {"replay": {"source": "runs/a"}}, "judge": {"verdicts": "episode"}},
+        r"rollout\.replay\.source begins with episodes that no judge has seen, .*: leave source out",
+        {"rollout": {"replay": {}}},
+    ),
+    (
         {"rollout": {"replay": {}}, "roles": {"a": "one", "b": "other"}},
         r"rollout\.replay stores episodes of one policy in one role, and here there are several: leave it out",
         {"rollout": {}},
@@ -277,7 +282,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"judge": {"verdicts": "episode"}},
     ),
     (
-        {"judge": {"verdicts": "episode"}, "rollout.branching": {"initial": 2}},
+        {"judge": {"verdicts": "episode"}, "rollout": {"branching": {"initial": 2}}},
         r"\[judge\] would judge what a branch repeats twice, with rollout\.branching: leave one of them out",
         {"rollout": {}},
     ),

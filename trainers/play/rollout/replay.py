@@ -77,6 +77,11 @@ class SuccessReplay(Options):
                 return f"rollout.replay and rollout.{section} do not go together: leave one of them out"
         if run.roles or (env is not None and len(env.roles) > 1):
             return "rollout.replay stores episodes of one policy in one role, and here there are several: leave it out"
+        if self.source is not None and run.judge is not None:
+            return (
+                "rollout.replay.source begins with episodes that no judge has seen, and [judge] pays verdicts: leave "
+                "source out"
+            )
         return self._refuse_fresh(run)
 
     def _refuse_fresh(self, run: Any) -> str | None:
