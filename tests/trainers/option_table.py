@@ -463,11 +463,11 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "objective=clip.reject[].lower": Matters(
         [{"divergence": "k1", "upper": 1.1, "lower": 0.5}], first=[{"divergence": "k1", "upper": 1.1}]
     ),
-    "objective=rec.clip": Matters("none", {"learner.epochs": 3}),
+    "objective=rec.clipping": Matters("none", {"learner.epochs": 3}),
     "objective=rec.low": Matters(0.01, {"learner.epochs": 3}),
     "objective=rec.high": Matters(0.01, {"learner.epochs": 3}),
     "objective=rec.far_*": Matters(
-        0.01, {"learner.epochs": 3, "objective": {"clip": "ring", "low": 0.005, "high": 0.005}}
+        0.01, {"learner.epochs": 3, "objective": {"clipping": "ring", "low": 0.005, "high": 0.005}}
     ),
     "objective=rec.importance": Matters(True, {"learner.epochs": 3}),
     "objective=rec.k2": Matters(3.0, {"learner.epochs": 3}),

@@ -168,7 +168,7 @@ def test_on_policy_every_objective_has_the_gradient_of_reinforce(name):
 def test_rec_has_the_gradient_of_its_formula(clip, importance):
     tokens = sample(11)
     logp = (tokens.old_logp + torch.linspace(-2, 2, 30, dtype=torch.float64).reshape(5, 6)).requires_grad_()
-    options = {"clip": clip, **({"far_low": 0.5, "far_high": 1.5} if clip == "ring" else {})}
+    options = {"clipping": clip, **({"far_low": 0.5, "far_high": 1.5} if clip == "ring" else {})}
     config = OBJECTIVES.parse({"name": "rec", "importance": importance, "k2": 0.3, "shift": 0.2, **options})
     loss = OBJECTIVES.apply(config, tokens._replace(logp=logp)).loss.sum()
     gradient = torch.autograd.grad(loss, logp)[0]

@@ -34,13 +34,13 @@ from pydantic import Field
 from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.trainers.learn.objective.objective import OBJECTIVES, ObjectiveConfig, TokenLoss, Tokens
 
-_CLIPS = OnlyWith("clip", "one-side", "two-side", "ring")
-_RING = OnlyWith("clip", "ring")
+_CLIPS = OnlyWith("clipping", "one-side", "two-side", "ring")
+_RING = OnlyWith("clipping", "ring")
 
 
 class RecConfig(ObjectiveConfig):
     name: Literal["rec"] = "rec"
-    clip: Literal["one-side", "two-side", "ring", "none"] = "one-side"
+    clipping: Literal["one-side", "two-side", "ring", "none"] = "one-side"
     """Tokens that count, by their ratio: those that have not moved too far already, as in PPO (one-side), on either
     side (two-side), these and those that are far on the other side (ring), or all of them."""
     low: Annotated[float, _CLIPS] = Field(default=0.2, gt=0, le=1)
@@ -72,11 +72,11 @@ def rec(tokens: Tokens, config: RecConfig) -> TokenLoss:
     log_ratio, logp = tokens.log_ratio, tokens.logp
     ratio, good, bad = log_ratio.detach().clamp(-20, 20).exp(), tokens.advantage >= 0, tokens.advantage <= 0
     is_low, is_high = ratio < 1 - config.low, ratio > 1 + config.high
-    if config.clip == "one-side":
+    if config.clipping == "one-side":
         counts = (good & ~is_high) | (bad & ~is_low)
     else:
-        counts = ~(is_low | is_high) | (config.clip == "none")
-    if config.clip == "ring":
+        counts = ~(is_low | is_high) | (config.clipping == "none")
+    if config.clipping == "ring":
         counts = counts | (good & (ratio <= 1 - config.far_low)) | (bad & (ratio >= 1 + config.far_high))
     weight = ratio if config.importance else 1.0
     loss = -weight * tokens.advantage * logp * counts + config.k2 * log_ratio.square() - config.shift * logp
