@@ -41,6 +41,7 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "scaf-grpo": {"rollout.guidance": {"members": 2, "tiers": [0.5, 1.0]}},
     "critique-grpo": {"rollout.guidance": {"members": 2}},
     "arpo-replay": {"env.args": {"limit": 2, "copies": 1}, "rollout.tasks": 12},
+    "relift": {"env.args": {"limit": 2, "copies": 1}, "rollout.tasks": 12},
     "bpo": {"rollout.branching": {"initial": 2}},
     "dapo": {"credit.rewards=overlong": {"buffer_share": 1.0}, "rollout.group": 2, "rollout.tasks": 8},
     "spo": {**SPREAD, "credit.advantage=spo": {"low": -3.0, "high": 3.0}},

@@ -12,7 +12,7 @@ from manyturn.trainers.credit.stages import ADVANTAGES
 from manyturn.trainers.play.guidance.guidance import GUIDANCE
 from manyturn.trainers.play.rollout.branching import Branching
 from manyturn.trainers.play.rollout.horizon import Horizon
-from manyturn.trainers.play.rollout.replay import Replay
+from manyturn.trainers.play.rollout.replay import SuccessReplay
 from manyturn.trainers.play.rollout.tempering import Tempering
 from manyturn.trainers.play.tasks.curriculum_input import TaskPool
 from manyturn.trainers.play.tasks.env_shares import drawn_tasks
@@ -42,7 +42,7 @@ class RolloutConfig(Options):
     guidance: Annotated[Any, GUIDANCE.optional_field] = None
     """A text that later episodes of a group read where all earlier ones failed: hints, critique, or a plugin's; unset:
     none."""
-    replay: Replay | None = None
+    replay: SuccessReplay | None = None
     """Stored successes that take the places of attempts in groups without one; unset: none are stored."""
     attempts: int = Field(default=3, ge=1)
     """How often an episode that ended in an error is tried."""

@@ -22,7 +22,7 @@ from manyturn.envs.contract.tasks.env_identity import EnvIdentity, differences, 
 from manyturn.envs.contract.tasks.task import Task, task_finder
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import Seat
-from manyturn.trainers.play.rollout.replay import Replay
+from manyturn.trainers.play.rollout.replay import SuccessReplay
 from manyturn.trainers.recipe.config_diff import changes, shown
 from manyturn.trainers.record.checkpoint import CheckpointError, newest_checkpoint, read_state
 from manyturn.trainers.record.config_edits import complete, plain
@@ -43,7 +43,7 @@ async def fill_buffer(run: Run, folder: RunFolder, note: Callable[[str], None]) 
     Raises:
         ConfigError: the source holds nothing to replay, or was made in another environment or by another policy.
     """
-    config: Replay | None = run.config.rollout.replay
+    config: SuccessReplay | None = run.config.rollout.replay
     if config is None or config.source is None:
         return []
     source, buffer = Path(config.source), EpisodeBuffer(folder.path)

@@ -24,7 +24,7 @@ from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
-from manyturn.trainers.play.rollout.replay import Replay, with_replays
+from manyturn.trainers.play.rollout.replay import SuccessReplay, with_replays
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
@@ -84,7 +84,7 @@ def test_a_group_without_a_success_gets_stored_ones_and_no_other_group_does(
     tmp_path_factory, group, members, per, luck
 ):
     members = min(members, group - 1)
-    folder, config = tmp_path_factory.mktemp("b"), Replay(members=members, per_task=per, size=3 * per)
+    folder, config = tmp_path_factory.mktemp("b"), SuccessReplay(members=members, per_task=per, size=3 * per)
     tasks, rows, stored = [Task(n, "train", {"n": n}) for n in "abc"], [], dict[str, list[Any]]()
     for step in range(1, 6):
         plan, rng = plan_groups(tasks, group, 0, f"train/{step}"), generator("luck", luck, step)
@@ -212,6 +212,20 @@ def test_a_source_of_held_out_tasks_another_agent_or_another_environment_is_refu
         asyncio.run(train(replay_run({"source": str(source)}, **changes), tmp_path / "run"))
 
 
+@pytest.mark.deep
+def test_imitation_changes_no_credit_and_moves_the_weights_after_it(expert, tmp_path):
+    source = {"source": str(expert / "train")}
+    for name, replay in (("none", None), ("imitation", {**source, "use": "imitation"})):
+        asyncio.run(train(replay_run(replay, steps=1, evaluation={"every": 0}), tmp_path / name))
+    [line], [plain] = (steps_of(tmp_path / name) for name in ("imitation", "none"))
+    assert line["imitated"] == round(3 * line["silent_groups"]) > 0 and line["imitation_loss"] > 0
+    assert line["version"] == plain["version"] + 1
+    same = ("success", "return", "advantage_std", "grad_norm", "policy_loss", "groups_without_signal")
+    assert {key: line[key] for key in same} == {key: plain[key] for key in same}
+    weights = [figures(tmp_path / name)["summary"]["weights"] for name in ("imitation", "none")]
+    assert weights[0] != weights[1]
+
+
 # ---- what it is for
 
 
@@ -232,7 +246,9 @@ RARE: dict[str, Any] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "leaves"), [("grpo", False), ("gigpo", False), ("arpo-replay", True)])
+@pytest.mark.parametrize(
+    ("name", "leaves"), [("grpo", False), ("gigpo", False), ("arpo-replay", True), ("relift", True)]
+)
 def test_where_a_success_is_hardly_ever_met_only_replay_leaves_zero(name, leaves, tmp_path):
     """One walk in 6^5 is right at random, so that no group of the others teaches; the buffer begins with an expert."""
     recipe = stacked([RARE, load_recipe(name)])
