@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.records.task_id_files import failure_remarks
+from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.trainers.recipe.config import RunConfig, located
 from manyturn.trainers.record.checkpoint import CheckpointError, newest_checkpoint, read_state
@@ -86,9 +87,20 @@ def start_of(folder: RunFolder, config: RunConfig | None, steps: int | None, acc
     edits = edits_since(checkpoint, settings)
     if "config" not in accept:
         refuse_edits(folder.path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
+    _refuse_late_source(settings, edits)
     if config is None and "code" not in accept:
         check_signed(folder.path, settings)
     return RunStart(settings, checkpoint, accept, edits, task_words=() if config is None else config.tasks or ())
+
+
+def _refuse_late_source(config: RunConfig, edits: Mapping[str, tuple[Any, Any]]) -> None:
+    """Raise ConfigError where an edit names a source for a buffer that was filled before the first step."""
+    replay, places = config.rollout.replay, ("rollout.replay", "rollout.replay.source")
+    if replay is not None and replay.source is not None and edits.keys() & set(places):
+        raise ConfigError(
+            "rollout.replay.source fills the buffer before the first step, and this run has a checkpoint: leave it as "
+            "it was, or start another run"
+        )
 
 
 def _newest(folder: RunFolder) -> Path | None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,19 @@ def test_a_damaged_file_stops_a_resumed_run(calm, tmp_path):
     file.write_text(file.read_text().replace("train", "trai n", 1))
     with pytest.raises(BufferDamaged, match="restore it"):
         asyncio.run(train(None, tmp_path / "run", resume=True, steps=6))
+
+
+@pytest.mark.deep
+def test_an_edit_of_a_resumed_run_names_no_source_and_another_agent_empties_the_buffer(calm, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(calm, run)
+    text = (run / "config.toml").read_text()
+    (run / "config.toml").write_text(re.sub(r'source = ".*"', f'source = "{tmp_path}"', text))
+    with pytest.raises(ConfigError, match=r"rollout\.replay\.source .* leave it as it was"):
+        asyncio.run(train(None, run, resume=True, steps=5, accept=("config",)))
+    (run / "config.toml").write_text(text.replace("instructions = true", "instructions = false"))
+    asyncio.run(train(None, run, resume=True, steps=5, accept=("config",)))
+    assert steps_of(run)[-1]["replayed"] == 0.0 < steps_of(run)[-1]["silent_groups"]
 
 
 @pytest.mark.deep
