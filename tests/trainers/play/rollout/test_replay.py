@@ -181,7 +181,7 @@ def test_an_edit_of_a_resumed_run_names_no_source_and_another_agent_empties_the_
     (run / "config.toml").write_text(re.sub(r'source = ".*"', f'source = "{tmp_path}"', text))
     with pytest.raises(ConfigError, match=r"rollout\.replay\.source .* leave it as it was"):
         asyncio.run(train(None, run, resume=True, steps=5, accept=("config",)))
-    (run / "config.toml").write_text(text.replace("instructions = true", "instructions = false"))
+    (run / "config.toml").write_text(text.replace("max_context = 512", "max_context = 500"))
     asyncio.run(train(None, run, resume=True, steps=5, accept=("config",)))
     assert steps_of(run)[-1]["replayed"] == 0.0 < steps_of(run)[-1]["silent_groups"]
 
