@@ -260,9 +260,7 @@ RARE: dict[str, Any] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "leaves"), [("grpo", False), ("gigpo", False), ("arpo-replay", True)]
-)
+@pytest.mark.parametrize(("name", "leaves"), [("grpo", False), ("gigpo", False), ("arpo-replay", True)])
 def test_where_a_success_is_hardly_ever_met_only_replay_leaves_zero(name, leaves, tmp_path):
     """One walk in 6^5 is right at random, so that no group of the others teaches; the buffer begins with an expert."""
     recipe = stacked([RARE, load_recipe(name)])
