@@ -211,6 +211,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "rollout.guidance=critique.turns": Matters(1),
     "rollout.replay": Matters({}, AGAIN, steps=3),
     "rollout.replay.members": Matters(2, steps=3),
+    "rollout.replay.use": Matters("imitation", steps=3),
+    "rollout.replay.rate": Matters(9.0, {"rollout.replay": {"use": "imitation"}}, steps=3),
     "rollout.replay.per_task": Matters(1, {"rollout.replay": {"members": 2}}, steps=3),
     "rollout.replay.size": Matters(1, needs={"rollout.replay.per_task": 1}, steps=3),
     "rollout.replay.source": Unchanged(why="of a folder; play/rollout/test_replay.py begins with some"),

@@ -44,6 +44,7 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "critique-grpo": {"rollout.guidance": {"members": 2}},
     "arpo-replay": {"env.args": {"limit": 2, "copies": 1}, "rollout.tasks": 12},
     "capo": {"credit.rewards=part_weights": {"weights": {"judge": 0.5}}},  # names the verdicts where capo does not
+    "relift": {"env.args": {"limit": 2, "copies": 1}, "rollout.tasks": 12},
     "bpo": {"rollout.branching": {"initial": 2}},
     "dapo": {"credit.rewards=overlong": {"buffer_share": 1.0}, "rollout.group": 2, "rollout.tasks": 8},
     "spo": {**SPREAD, "credit.advantage=spo": {"low": -3.0, "high": 3.0}},

@@ -47,6 +47,8 @@ METRICS: dict[str, str] = {
     "replay_age": "Replay: mean number of steps since replayed episodes were drawn; those of a source count from 0.",
     "replay_ratio": "Replay: mean over replayed tokens of the policy's probability before the updates over that which "
     "they were drawn with.",
+    "imitated": "Replay: stored successes that the step imitated after its updates.",
+    "imitation_loss": "Replay: mean negative log-probability of their tokens before that, in nats.",
     "stored_episodes": "Replay: successes in the buffer after the step.",
     "played_episodes": "Episodes played for training so far, those of exploration included.",
     "played_tokens": "Tokens that the policy said in them; what a branch repeats is not counted again.",

@@ -50,6 +50,7 @@ TITLES = {
     "2506.01347": "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
     "2506.01939": "Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective RL for LLM Reasoning",
     "2506.20520": "Asymmetric REINFORCE for off-Policy Reinforcement Learning: Balancing positive and negative rewards",
+    "2506.07527": "Learning What Reinforcement Learning Can't: Interleaved Online Fine-Tuning for Hardest Questions",
     "2506.13585": "MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention",
     "2507.04632": "MoPPS: Can Prompt Difficulty be Online Predicted for Accelerating RL Finetuning",
     "2507.10628": "GHPO: Adaptive Guidance for Stable and Efficient LLM Reinforcement Learning",
@@ -92,6 +93,7 @@ TITLES = {
 }
 # What the docstring of a shared part does not say of a recipe's paper.
 OF_RECIPES = {
+    ("relift", "2506.07527"): "theirs gathers 128 such tasks for an update, with solutions of a larger model",
     ("rec", "2509.24203"): "ratios of full sequences are left out, and RED's weights and choice of samples",
     ("opmd", "2501.12599"): "theirs squares reward less log-ratio of a full reply; here each token has its own term",
     ("opmd", "2509.24203"): "none: REP-OPMD's term of each token",

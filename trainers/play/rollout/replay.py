@@ -2,11 +2,14 @@
 
     a group without a success    its first ``members`` attempts make way for as many stored successes of its task
     any other group              stays as it is
+    with ``use = "imitation"``   no attempt makes way: the successes are imitated after the step's updates (ReLIFT)
     after the step               its own successes are stored: of each task the newest ``per_task``
 
 Source: ARPO (Agentic Replay Policy Optimization for GUI agents), arXiv 2505.16282, and the authors' code
 (dvlab-research/ARPO, ``ray_trainer.py``, ``apply_replay``): one success out of the 8 newest of the task, drawn
-uniformly, replaces the group's first member; the step's own successes are stored after that.
+uniformly, replaces the group's first member; the step's own successes are stored after that. Imitation: ReLIFT, arXiv
+2506.07527, and the authors' code (TheRoadQaQ/ReLIFT, ``trainer.py``): tasks that no attempt solves are fine-tuned on,
+between updates of reinforcement learning.
 
 Implementation:
 1. A replayed episode has the tokens that it was drawn with, and the log-probability that the policy of then gave each.
@@ -21,11 +24,15 @@ Implementation:
 4. ``source`` fills the buffer before the first step: with what another run has stored, if environment, agent and
    tokenizer are the same; or with trajectories. Those are played again, action by action, and enter if they succeed
    here; their log-probabilities are 0, since whoever played them is taken to be certain. Only training tasks enter.
-5. Where an environment is random, an attempt and a stored success of its task may have met different chances.
+5. With ``use = "imitation"`` a step ends with one more update, towards saying what the stored successes of all its
+   groups without one say (mean negative log-likelihood of a token). Nothing else of the step changes.
+6. Where an environment is random, an attempt and a stored success of its task may have met different chances.
 
-Differences: theirs tests whether scores between 0 and 1 have a mean below 0.2 and a deviation below 0.05, here no
+Differences: ARPO's code tests whether scores between 0 and 1 have a mean below 0.2 and a deviation below 0.05, here no
 attempt has reached its goal; there a success is a score above 0.1. Their buffer is in memory, and empty again where a
-run is resumed. Members that ended in an error have left their group here, and make way for nothing.
+run is resumed. Members that ended in an error have left their group here, and make way for nothing. ReLIFT gathers 128
+such tasks of several steps for an update, rewards entropy in it, and has solutions of a larger model; here each step
+has its update.
 
 Watch: ``replayed``: 0, and ``silent_groups`` above 0: nothing is stored of the tasks that fail, so that a source has to
 begin it. ``replay_ratio`` far from 1: the policy has moved away from what it replays. ``replay_age`` as large as the
@@ -34,14 +41,14 @@ run: it lives on a few early successes. ``engine_kl`` counts replayed tokens too
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.records.episode_buffer import EpisodeBuffer
-from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.options.options import OnlyWith, Options
 from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.credit.batch.turn_batch import FloatK
@@ -52,7 +59,11 @@ class SuccessReplay(Options):
     """How many stored successes a group without one gets, and how many are stored."""
 
     members: int = Field(default=1, ge=1)
-    """Stored successes that take the places of attempts in a group without a success; fewer than rollout.group."""
+    """Stored successes that a group without a success gets; fewer than rollout.group."""
+    use: Literal["member", "imitation"] = "member"
+    """Take the place of attempts, or be imitated after the step's updates."""
+    rate: Annotated[float, OnlyWith("use", "imitation")] = Field(default=1.0, gt=0)
+    """Learning rate of imitation, as a multiple of the learner's in the step."""
     per_task: int = Field(default=8, ge=1)
     """Successes of a task that are stored, the newest ones."""
     size: int = Field(default=1000, ge=1)
@@ -77,6 +88,8 @@ class SuccessReplay(Options):
                 return f"rollout.replay and rollout.{section} do not go together: leave one of them out"
         if run.roles or (env is not None and len(env.roles) > 1):
             return "rollout.replay stores episodes of one policy in one role, and here there are several: leave it out"
+        if self.use != "member":
+            return None
         if self.source is not None and run.judge is not None:
             return (
                 "rollout.replay.source begins with episodes that no judge has seen, and [judge] pays verdicts: leave "
@@ -113,12 +126,14 @@ class Replays(NamedTuple):
         is_kept: the ones to learn from, unless they ended in an error.
         stored: the index of the buffer after the step.
         figures: metrics.
+        imitated: those of the replayed episodes that are to be imitated.
     """
 
     episodes: Sequence[Episode]
     is_kept: Sequence[bool]
     stored: list[list[Any]]
     figures: dict[str, float]
+    imitated: Sequence[Episode] = ()
 
 
 def with_replays(
@@ -139,7 +154,7 @@ def with_replays(
     for place, episode in enumerate(episodes):
         if kept_E[place] and is_learnable(episode):
             groups.setdefault(episode.key.task, []).append(place)
-    replayed, silent, helped = list[Episode](), 0, 0
+    replayed, silent, helped, is_member = list[Episode](), 0, 0, config.use == "member"
     for places in groups.values():
         attempts = [episodes[place] for place in places]
         if any(attempt.success for attempt in attempts) or all(attempt.success is None for attempt in attempts):
@@ -149,7 +164,7 @@ def with_replays(
         chosen = _chosen(attempts, buffer, config.members, key, free)
         helped += bool(chosen)
         replayed += chosen
-        for place in places[: len(chosen)]:
+        for place in places[: len(chosen)] if is_member else ():
             kept_E[place] = False
     for episode in episodes:
         if episode.success and is_learnable(episode) and episode.ledger is not None:
@@ -162,7 +177,8 @@ def with_replays(
     }
     if replayed:
         figures["replay_age"] = float(np.mean([episode.replayed for episode in replayed]))
-    return Replays([*episodes, *replayed], kept_E + [True] * len(replayed), buffer.rows, figures)
+    together, kept_E = [*episodes, *replayed], kept_E + [is_member] * len(replayed)
+    return Replays(together, kept_E, buffer.rows, figures, () if is_member else replayed)
 
 
 def _chosen(

@@ -117,7 +117,16 @@ class Ahead:
             replays.episodes, replays.is_kept, run.learning_roles, run.config.rollout.spread_share
         )
         begun, figures = {episode.key: None for episode in episodes}, replays.figures | spread
-        lesson = Lesson(step, replays.episodes, is_kept, numbers, begun, figures=figures, stored=replays.stored)
+        lesson = Lesson(
+            step,
+            replays.episodes,
+            is_kept,
+            numbers,
+            begun,
+            figures=figures,
+            stored=replays.stored,
+            imitated=replays.imitated,
+        )
         memory = state.memory
 
         def update() -> Any:

@@ -11,6 +11,7 @@ from manyturn.agents.play.episode import Episode
 from manyturn.agents.records.episode_buffer import EpisodeBuffer
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.options.registry import Memory
+from manyturn.trainers.learn.learner.rate_schedule import rate_share
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.play.guidance.guidance import guidance_figures
 from manyturn.trainers.play.rollout.branching import Starts, drawn_tokens, repeats
@@ -24,6 +25,7 @@ from manyturn.trainers.run.step.inert_parts import gives_grpos, idle_parts
 from manyturn.trainers.run.step.no_signal import no_signal
 from manyturn.trainers.run.step.policy_update import Origins, PolicyUpdate, credit_columns, policy_updates
 from manyturn.trainers.run.step.task_draw import task_of
+from manyturn.trainers.run.warmup.imitation_samples import imitation_samples
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Lesson:
         temperatures: of episodes that were drawn at another temperature than the run's.
         figures: of what chose the episodes to learn from.
         stored: the index of the buffer of episodes after the step.
+        imitated: episodes to imitate after the updates.
     """
 
     step: int
@@ -49,6 +52,7 @@ class Lesson:
     temperatures: Mapping[EpisodeKey, float] = field(default_factory=dict)
     figures: Mapping[str, float] = field(default_factory=dict)
     stored: list[list[Any]] = field(default_factory=list)
+    imitated: Sequence[Episode] = ()
 
     def updates(self, run: Run, memory: Memory) -> list[PolicyUpdate]:
         """An update for each policy that had a turn. Raises LearningFailed where there is none."""
@@ -90,9 +94,18 @@ class Lesson:
             figures |= update_figures | update.replay_figures()
             trained += tokens
             memory = update.remembered(memory)
-        if reason := no_signal(updates, self._played, figures):
+        if self.imitated:
+            figures |= self._imitate(run)
+        elif reason := no_signal(updates, self._played, figures):
             figures["no_signal"] = reason
         return {**figures, "trained_tokens": trained}, memory
+
+    def _imitate(self, run: Run) -> dict[str, Any]:
+        """One more update, towards saying what the imitated episodes say; returns its metrics."""
+        config, learner = run.config, run.only.learner
+        lr = config.learner.lr * rate_share(config.learner, self.step, config.steps) * config.rollout.replay.rate
+        loss = learner.imitate(imitation_samples(self.imitated), lr)["loss"]
+        return {"imitated": len(self.imitated), "imitation_loss": loss, "version": learner.updates}
 
     def settle(self, run: Run, state: State, updates: Sequence[PolicyUpdate], memory: Memory) -> dict[str, Any]:
         """The step is done: the state says so; returns metrics of what has been drawn."""

@@ -34,7 +34,15 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
     replays = replays_of(run, folder, state, episodes, refill.is_kept)
     is_kept, spread = filtered(replays.episodes, replays.is_kept, run.learning_roles, run.config.rollout.spread_share)
     lesson = Lesson(
-        step, replays.episodes, is_kept, numbers, begun, temperatures, replays.figures | spread, replays.stored
+        step,
+        replays.episodes,
+        is_kept,
+        numbers,
+        begun,
+        temperatures,
+        replays.figures | spread,
+        replays.stored,
+        replays.imitated,
     )
     updates = lesson.updates(run, memory)
     alarms = await check_engines(run, updates)

