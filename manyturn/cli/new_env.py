@@ -23,6 +23,7 @@ def test_NAME_keeps_the_contract():
     report = mt.check(f"{Path(__file__).with_name('NAME.py')}:CLASS")
     assert report.passed, report
 '''
+_FIRST_STEPS = 10  # as on docs/first-hour.md
 _CLASS = re.compile(r"^class (\w+)\(", re.MULTILINE)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -51,7 +52,8 @@ def new_env(name: str, out: Path = Path("."), kind: str = "text") -> list[str]:
             opened.write(text)
     env = shlex.quote(f"{out / name}.py:{cls}")
     own = f"pip install pytest && python -m pytest {shlex.quote(str(out / f'test_{name}.py'))}"
-    return [f"manyturn play {env}", f"manyturn check {env}", f"manyturn train {env}", own]
+    train = f"manyturn train {env} --steps {_FIRST_STEPS}    # a first try; without --steps, a whole run"
+    return [f"manyturn play {env}", f"manyturn check {env}", train, own]
 
 
 def _starter(kind: str, cls: str) -> str:

@@ -7,9 +7,11 @@ import sys
 
 import pytest
 
+from manyturn.api.training import configured
 from manyturn.cli.new_env import KINDS, new_env
 from manyturn.envs.conformance.check_runner import check
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
+from manyturn.terminal.overrides import parse_overrides
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +123,8 @@ def test_the_commands_can_be_pasted(tmp_path):
     *words, own = new_env("row", tmp_path / "a folder")
     assert [word.split()[1] for word in words] == ["play", "check", "train"]
     assert words[0].endswith("a folder/row.py:Row'")
+    train = shlex.split(words[2], comments=True)
+    assert configured((), parse_overrides(train[3:]), train[2]).steps == 10  # a first try is short
     install, run = (shlex.split(command) for command in own.split(" && "))
     assert install == ["pip", "install", "pytest"] and run[:3] == ["python", "-m", "pytest"]
     found = subprocess.run([sys.executable, *run[1:], "-p", "no:cacheprovider"], cwd=tmp_path, check=False)
