@@ -1,4 +1,4 @@
-"""Runs that differ in one thing each: doses of EPO, targets of AEPO, forms of SPA, pairs, credit of a pretrained model.
+"""Runs that differ in one thing each: doses of EPO, targets of AEPO, forms of SPA, pairs, guidance, pretrained models.
 
     nice -n 15 python -m benchmarks.credit.ablations RUN-FOLDER EPO
     python -m benchmarks.credit.ablations RUN-FOLDER SPA --minutes 30
@@ -21,6 +21,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ FILE = Path(__file__).resolve().with_name("ablations.toml")
 # Random admissible moves succeed in a third of its episodes, so that nothing has to be imitated first.
 SIGN: dict[str, Any] = {"env": {"id": "manyturn/PivotSign-v0"}, "warmup": {"episodes": 0}}
 LAST = 1 / 3  # share of the steps whose mean entropy is the run's
-_CURVES = ("entropy", "drawn_entropy", "contribution_weight", "epo_outside", "turns")  # of each step
+_CURVES = ("entropy", "drawn_entropy", "contribution_weight", "epo_outside", "turns", "guided")  # of each step
 
 
 class Study(NamedTuple):
@@ -56,6 +57,7 @@ class Study(NamedTuple):
         why: reason for what is expected.
         episodes: of a step, whatever the size of a group.
         seeds: None: those of the plan.
+        taught: settings that only the warm-up has, for another form of the world; ``before`` is success in that form.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Study(NamedTuple):
     why: str
     episodes: int = 64
     seeds: int | None = None
+    taught: Mapping[str, Any] = MappingProxyType({})
 
 
 @cache
@@ -91,7 +94,7 @@ def config_of(study: Study, arm: str, seed: int, model: Path | None = None) -> R
 
 def warmup_of(study: Study, seed: int, model: Path | None = None) -> RunConfig:
     """The run whose end all arms begin with."""
-    return configure(stacked([_world(study, model), study.settings]), {"seed": seed, "steps": 0})
+    return configure(stacked([_world(study, model), study.settings, dict(study.taught)]), {"seed": seed, "steps": 0})
 
 
 def _world(study: Study, model: Path | None) -> dict[str, Any]:
@@ -134,6 +137,7 @@ def figures(folder: Path) -> dict[str, Any]:
         "greedy": summary["after_greedy"]["success"],
         "last_entropy": (last := round(float(np.mean(entropies[-math.ceil(LAST * len(steps)) :])), 5)),
         "entropy_kept": round(last / entropies[0], 5),
+        **_silence([line["groups_without_signal"] for line in steps if "groups_without_signal" in line]),
         **held_out(folder),
         "training": [round(line["success"], 4) for line in steps],
         "area": round(float(np.mean([line["success"] for line in steps])), 5),
@@ -142,6 +146,14 @@ def figures(folder: Path) -> dict[str, Any]:
         **({"exploration": summary["exploration"]} if "exploration" in summary else {}),
         "weights": summary["weights"],
     }
+
+
+def _silence(shares: Sequence[float]) -> dict[str, float]:
+    """Share of groups without signal in the first step, and its mean over the last third; none of it without groups."""
+    if not shares:
+        return {}
+    last = shares[-math.ceil(LAST * len(shares)) :]
+    return {"first_without_signal": round(shares[0], 5), "last_without_signal": round(float(np.mean(last)), 5)}
 
 
 def verdict(expected: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], planned: int) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from manyturn.envs.contract.tasks.panel import portable_name
 from manyturn.trainers.recipe.config import RunConfig, configure, to_toml
 from manyturn.trainers.record.checkpoint import ONE_POLICY, newest_checkpoint, read_state, save_checkpoint
 from manyturn.trainers.record.run_folder import read_config
+from manyturn.trainers.run.loop.code_signature import sign
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run_builder import open_run
 
@@ -72,6 +73,7 @@ async def plant(config: RunConfig, source: Path, folder: Path) -> None:
             folder / "checkpoints", 0, {ONE_POLICY: (run.only.language.save, run.only.learner.tensors())}, plain, keep=1
         )
     shutil.copy(source / "metrics.jsonl", folder / "metrics.jsonl")
+    sign(folder, config)  # the world is a file, and a folder that is not signed starts no code
     replace_text(folder / "config.toml", to_toml(config))  # last: with it the run has begun
 
 

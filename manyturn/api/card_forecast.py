@@ -50,7 +50,7 @@ def plan_step(
         ConfigError: the recipe, the card or the model is not known, or learner and engine do not fit.
     """
     from manyturn.agents.model.model_shapes import model_config
-    from manyturn.trainers.run.setup.step_forecast import kept_on_card, step_forecast
+    from manyturn.trainers.run.setup.step_forecast import step_forecast
 
     card = gpu_named(gpu)
     plain, options = parse_words(words)
@@ -62,7 +62,7 @@ def plan_step(
     model = model_config(config.model.path)
     episodes = _episodes(config, lengths)
     forecast = step_forecast(config, model, card, episodes)
-    fix = forecast.fix(card, config.learner.micro_tokens, kept_on_card(config, model))
+    fix = forecast.fix(card, config.learner, episodes.length)
     _show(config, card, forecast, fix, console or Console(highlight=False))
     return forecast
 

@@ -38,7 +38,7 @@ METRICS: dict[str, str] = {
     "retried": "Share of episodes that needed more than one attempt.",
     "branched": "Branching: share of episodes that are branches; they repeat the turns of another up to their fork.",
     "guided": "Guidance: share of episodes that read a text, because all earlier ones of their group had failed.",
-    "unguided": "Guidance: episodes that were to read a text where none could be made.",
+    "unguided": "Guidance: episodes that were to read a text where none could be made, or none fits agent.max_context.",
     "guided_success": "Guidance: share of episodes with a text that reached the goal.",
     "guided_likelihood": "Guidance: mean probability of guided tokens after the plain prompt, which the learner reads.",
     "plain_success": "Guidance: share of episodes without a text that reached the goal; success counts both.",

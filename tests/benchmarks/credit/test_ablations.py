@@ -8,13 +8,16 @@ from manyturn.envs.contract.options.config_diff import changes
 OWN = {"base": set(), "epo": {"objective.epo"}, "published": {"credit.rewards", "progress"}}
 OWN |= {"spa": OWN["published"], "aepo": {"credit.advantage", "rollout.tempering"}}
 OWN |= {arm: {"credit.advantage"} for arm in ("grpo", "gigpo", "situation_gae")}
+OWN |= {arm: {"rollout.guidance"} for arm in ("hints", "critique")}
 PAIRED = {"credit.advantage", "objective.aggregation", "objective.reference"}
 OWN |= dict.fromkeys(("turn_dpo", "step_dpo", "copg"), PAIRED)
 
 
 @pytest.mark.parametrize("study", ablations.plan()[1], ids=lambda study: study.name)
 def test_arms_differ_in_their_own_stage_and_play_as_many_episodes_from_one_warmup(study):
-    warmup = ablations.warmup_of(study, 3)
+    warmup, taught = ablations.warmup_of(study._replace(taught={}), 3), ablations.warmup_of(study, 3)
+    differing = changes(warmup.model_dump(mode="json"), taught.model_dump(mode="json"))
+    assert all(name.startswith("env.args") for name in differing), differing
     base = ablations.config_of(study, next(iter(study.arms)), 3)
     for arm in study.arms:
         config = ablations.config_of(study, arm, 3)

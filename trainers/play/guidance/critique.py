@@ -12,7 +12,7 @@ Implementation:
 2. The scripted critic repeats the attempt in the group's world and asks the expert before each turn. An attempt that
    did at every turn what the expert would do gets no critique.
 3. The model is asked at temperature 0, and its answer is written to a journal before anything is drawn after it. Where
-   it does not answer, the run stops.
+   it does not answer in three attempts, or says nothing, the run stops.
 
 Differences: theirs criticises every reply of a group, and takes one refinement in place of a reply; here only groups
 without a success are criticised, and the refinements are further members. Their weight of refined tokens is the
@@ -31,12 +31,18 @@ from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.error_limit import TooManyErrors
 from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
+from manyturn.envs.users.endpoint.chat_completion import Choice, Passing
 from manyturn.envs.users.endpoint.llm_client import AskedModel, ModelOptions, Unanswered
 from manyturn.trainers.play.guidance.expert_replay import expert_words
 from manyturn.trainers.play.guidance.guidance import GUIDANCE, GuidanceConfig, Guide, Texts, Workshop
 
 _SCRIPTED, _ENDPOINT = "scripted", "openai:"
 _TOGETHER = 16  # requests to a model, after which its answers are written down
+_LIMITS: dict[str, Any] = {
+    "max_tokens": 2048,
+    "longest": 8000,
+    "timeout": 300.0,
+}  # a critic may reason before it answers
 _ASKED = (
     "You read a failed attempt at a task. Say in a few short sentences what was wrong with it, and what to do instead. "
     "Your words are read by the one who tries again.\n\nThe task:\n{}"
@@ -101,7 +107,7 @@ async def critiques(workshop: Workshop, guides: Sequence[Guide], config: Critiqu
         words = await expert_words(workshop, sources)
         return [critique(source, words.get(source.key, ()), config.turns) for source in sources]
     try:
-        model = AskedModel(ModelOptions(model=config.critic.removeprefix(_ENDPOINT)))
+        model = AskedModel(ModelOptions(model=config.critic.removeprefix(_ENDPOINT), **_LIMITS))
     except ValueError as error:
         raise TooManyErrors(f"rollout.guidance.critic = {config.critic!r}: {error}") from error
     answers = await asyncio.gather(*(asyncio.to_thread(_answer, workshop, model, source) for source in sources))
@@ -116,8 +122,16 @@ def _answer(workshop: Workshop, model: AskedModel, attempt: Episode) -> str:
         {"role": "user", "content": "\n\n".join([*lines, attempt.last])},
     ]
     try:
-        return model.ask(messages, model.deadline(), lambda choice: " ".join(choice.text.split()))
+        return model.ask(messages, model.deadline(), _line)
     except Unanswered as error:
         raise TooManyErrors(
-            f"the critic {error}: start its endpoint and continue with --resume, or set critic = 'scripted'"
+            f"the critic {error}: see that its endpoint answers and continue with --resume, or set critic = 'scripted'"
         ) from error
+
+
+def _line(choice: Choice) -> str:
+    """The words of an answer in one line. Raises Passing where there are none."""
+    words = " ".join(choice.text.split())
+    if not words:
+        raise Passing("an empty reply")
+    return words

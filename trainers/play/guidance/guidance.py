@@ -20,8 +20,9 @@ Implementation:
 4. Texts are written to a journal before they are read, so that a run which was killed makes none of them again.
 
 Watch: ``guided``, the share of episodes that read a text: 0, every group has a success of its own. ``guided_success``:
-0, the texts do not help. ``unguided``, members for which no text could be made. ``plain_success`` is that of episodes
-without a text; ``success`` counts both. ``groups_without_signal`` next to that of a run without guidance.
+0, the texts do not help. ``unguided``, members for which no text could be made, or none that fits agent.max_context.
+``plain_success`` is that of episodes without a text; ``success`` counts both. ``groups_without_signal`` next to that of
+a run without guidance.
 ``engine_kl`` is large where the learner reads other prompts than the engine.
 """
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.records.episode_log import Journal, JournalError
+from manyturn.agents.text.chat_template import well_formed
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.credential_mask import masked
 from manyturn.envs.contract.random_keys import digest
@@ -51,7 +52,7 @@ async def _texts(
         for keys in (missing[first : first + size] for first in range(0, len(missing), size)):
             texts = await GUIDANCE.apply(config, workshop, [guides[key] for key in keys])
             for key, text in zip(keys, texts, strict=True):
-                made[key] = None if text is None else masked(text)
+                made[key] = None if text is None else masked(well_formed(text))
                 journal.append({"key": list(key), "of": orders[key], "text": made[key]})
     return {key: made[key] for key in guides if made[key] is not None}
 

@@ -1,15 +1,16 @@
 """Guided play: the agent, where episodes of certain keys read a text below their first observation.
 
-The text stays in the prompt as long as the context shows the first observation. The ledger has what the policy read.
+The text stays in the prompt as long as the context shows the first observation. The ledger has what the policy read. A
+text that leaves no room for a first reply in ``agent.max_context`` is left out, and the episode counts as unguided.
 Where the learner is to read the prompt without the text, a second ledger has the same replies after the plain prompts
 (``Ledger.plain``), with the log-probabilities that they were drawn with after the others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from manyturn.agents.play.agent import Agent, AgentPlayer, Memories
-from manyturn.agents.play.episode import Act, Episode, LimitReached
+from manyturn.agents.play.episode import Act, ContextFull, Episode, LimitReached
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import LastPrompt, Ledger
 from manyturn.envs.hosting.handle.env_handle import Answer
@@ -35,13 +36,14 @@ class Guided:
     """
 
     def __init__(self, agent: Agent, texts: Mapping[EpisodeKey, str], *, keeps_plain: bool):
-        self.agent, self.texts, self.keeps_plain, self.name = agent, texts, keeps_plain, agent.name
+        self.agent, self.texts, self.keeps_plain, self.name = agent, dict(texts), keeps_plain, agent.name
 
     def player(self, key: EpisodeKey, instructions: str) -> "AgentPlayer | GuidedPlayer":
         player, text = self.agent.player(key, instructions), self.texts.get(key)
         if text is None:
             return player
-        return GuidedPlayer(player, text, _PlainRecord(self.agent, instructions) if self.keeps_plain else None)
+        record = _PlainRecord(self.agent, instructions) if self.keeps_plain else None
+        return GuidedPlayer(player, text, record, lambda: self.texts.pop(key))
 
     def settle(self, episode: Episode) -> None:
         """Note the text in an episode that has ended, where it read one."""
@@ -52,10 +54,16 @@ class Guided:
 
 
 class GuidedPlayer:
-    """The agent within one guided episode."""
+    """The agent within one guided episode.
 
-    def __init__(self, player: AgentPlayer, text: str, record: "_PlainRecord | None"):
-        self._player, self._text, self._record = player, text, record
+    Args:
+        player: reads the text.
+        record: of the plain prompts, where the learner reads these.
+        leave_out: called where the text does not fit.
+    """
+
+    def __init__(self, player: AgentPlayer, text: str, record: "_PlainRecord | None", leave_out: Callable[[], object]):
+        self._player, self._text, self._record, self._leave_out = player, text, record, leave_out
 
     @property
     def ledger(self) -> Ledger:
@@ -63,7 +71,7 @@ class GuidedPlayer:
 
     async def act(self, step: Answer, seat: Seat) -> Act:
         try:
-            act = await self._player.act(self._shown(step), seat)
+            act = await self._act(step, seat)
         except LimitReached:
             if self._record is not None:
                 self._record.look(step)
@@ -71,6 +79,16 @@ class GuidedPlayer:
         if self._record is not None:
             self._record.add(step, self.ledger, act.reply)
         return act
+
+    async def _act(self, step: Answer, seat: Seat) -> Act:
+        try:
+            return await self._player.act(self._shown(step), seat)
+        except ContextFull:
+            if self.ledger.spans or not self._text:
+                raise
+        self._leave_out()
+        self._text, self._record, self.ledger.unanswered = "", None, None
+        return await self._player.act(step, seat)
 
     def look(self, step: Answer) -> None:
         self._player.look(self._shown(step))
@@ -83,7 +101,7 @@ class GuidedPlayer:
         self._player.leave()
 
     def _shown(self, step: Answer) -> Answer:
-        if self.ledger.spans:
+        if self.ledger.spans or not self._text:
             return step
         return step._replace(observation=with_guidance(step.observation, self._text))
 

@@ -23,6 +23,7 @@ from manyturn.agents.engine.card.vllm_share import vllm_plan
 from manyturn.agents.engine.decoding.memory import cache_shape, kept_bytes
 from manyturn.agents.engine.engine_config import EngineContext
 from manyturn.agents.engine.vllm.options import VllmConfig
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.learner.operation_count import PassCount, PassShape, count_pass, model_to_learn
 from manyturn.trainers.recipe.config import RunConfig
 
@@ -33,6 +34,7 @@ GRAPH_PASS = 1.5e-3  # seconds of a decoding pass of vLLM apart from the card's 
 LAYER_LAUNCHES, ADAPTER_LAUNCHES, PASS_LAUNCHES = 39, 28, 47  # of a decoding pass of engine transformers; a test counts
 PCIE = 20e9  # bytes a second between host and card
 FILE = 0.25e9  # bytes a second of weights on their way to vLLM: written, hashed twice, read
+_SAFE = 0.9  # of the tokens that would fit by proportion
 _KV_COPIES = 3  # that engine transformers makes of keys and values: gathered, written, read
 
 
@@ -89,26 +91,38 @@ class StepForecast(NamedTuple):
     Attributes:
         parts: in their order.
         drawing, learning: bytes on the card.
+        passing: those of ``learning`` that a pass of ``pass_tokens`` tokens holds.
         flops: operations that the model needs, recomputation apart.
     """
 
     parts: tuple[ForecastPart, ...]
     drawing: float
     learning: float
+    passing: float
+    pass_tokens: int
     flops: float
 
     @property
     def seconds(self) -> float:
         return sum(part.seconds for part in self.parts)
 
-    def fix(self, gpu: Gpu, micro_tokens: int, held: float) -> str | None:
-        """Change with which it fits; None if it fits already."""
+    def fix(self, gpu: Gpu, learner: LearnerConfig, length: int) -> str | None:
+        """Change with which it fits; None if it fits already.
+
+        Args:
+            length: tokens of a row, than which no pass is shorter.
+        """
         if self.learning <= gpu.memory and self.drawing <= gpu.memory:
             return None
-        left = (gpu.memory - held) / max(self.learning - held, 1.0)
-        if self.drawing <= gpu.memory and left > 0.05:
-            return f"set learner.micro_tokens to {int(left * 0.9 * micro_tokens)}, or learner.gradient_checkpointing"
-        return "set learner.lora_rank to 16, take a smaller model, or a larger card"
+        fits = int((gpu.memory - self.learning + self.passing) / self.passing * _SAFE * self.pass_tokens)
+        if self.drawing <= gpu.memory and fits >= length:
+            return f"set learner.micro_tokens to {fits}"
+        if self.drawing <= gpu.memory and learner.gradient_checkpointing is False:
+            return "set learner.gradient_checkpointing to true"
+        if self.drawing <= gpu.memory and learner.compile:
+            return "leave learner.compile out, so that activations can be computed again"
+        adapters = "" if learner.lora_rank else "set learner.lora_rank to 16, "
+        return f"{adapters}lower agent.max_context, take a smaller model, or a larger card"
 
 
 def step_forecast(config: RunConfig, model: PreTrainedConfig, gpu: Gpu, episodes: StepEpisodes) -> StepForecast:
@@ -121,11 +135,11 @@ def step_forecast(config: RunConfig, model: PreTrainedConfig, gpu: Gpu, episodes
     held = kept_bytes(context) + CONTEXT
     weights = 2.0 * sum(p.numel() for name, p in context.model.named_parameters() if ".lora_" not in name)
     token = cache_shape(model, torch.bfloat16).position_bytes
-    drawing = _drawing_bytes(config, context, gpu, held, weights)
+    awake, asleep = _engine_bytes(config, context, gpu, held, weights)
     shape = _pass_shape(config, episodes)
     passes = episodes.nodes / shape.nodes
     reading = count_pass(model, shape, config.learner, learns=False)
-    learning = count_pass(model, shape, config.learner, learns=True)
+    learning, again = _learning_pass(model, shape, config.learner, gpu.memory - held - asleep)
     readings = (config.learner.old_logprobs == "learner") + (config.objective.keeps_reference)
     parts = (
         _decoding(config, model, gpu, episodes, weights, token),
@@ -134,15 +148,34 @@ def step_forecast(config: RunConfig, model: PreTrainedConfig, gpu: Gpu, episodes
         ForecastPart(
             f"{readings} x log-probabilities", readings * passes * pass_seconds(reading, gpu), limit(reading, gpu)
         ),
-        ForecastPart("updates", config.learner.epochs * passes * pass_seconds(learning, gpu), limit(learning, gpu)),
+        ForecastPart(
+            f"updates{again}", config.learner.epochs * passes * pass_seconds(learning, gpu), limit(learning, gpu)
+        ),
     )
     needed = passes * reading.flops * (readings + (2 if config.learner.lora_rank else 3) * config.learner.epochs)
-    return StepForecast(parts, drawing, held + learning.peak, needed + episodes.drawn * weights)
+    return StepForecast(
+        parts,
+        held + awake,
+        held + asleep + learning.peak,
+        learning.peak,
+        shape.nodes,
+        needed + episodes.drawn * weights,
+    )
 
 
-def kept_on_card(config: RunConfig, model: PreTrainedConfig) -> float:
-    """Bytes that the learner keeps on the card from update to update."""
-    return kept_bytes(_context(config, model)) + CONTEXT
+def _learning_pass(
+    model: PreTrainedConfig, shape: PassShape, learner: LearnerConfig, room: float
+) -> tuple[PassCount, str]:
+    """The pass of an update, and words where it fits only with activations computed again, as a run decides.
+
+    Args:
+        room: bytes that a pass may take.
+    """
+    count = count_pass(model, shape, learner, learns=True)
+    if count.peak <= room or learner.gradient_checkpointing is not None or learner.compile:
+        return count, ""
+    again = learner.model_copy(update={"gradient_checkpointing": True})
+    return count_pass(model, shape, again, learns=True), ", activations computed again"
 
 
 def _context(config: RunConfig, model: PreTrainedConfig) -> EngineContext:
@@ -157,13 +190,18 @@ def _context(config: RunConfig, model: PreTrainedConfig) -> EngineContext:
     )
 
 
-def _drawing_bytes(config: RunConfig, context: EngineContext, gpu: Gpu, held: float, weights: float) -> float:
+def _engine_bytes(
+    config: RunConfig, context: EngineContext, gpu: Gpu, held: float, weights: float
+) -> tuple[float, float]:
+    """Bytes of the engine on the learner's card while episodes are played, and while the learner learns."""
     if isinstance(config.engine, VllmConfig):
         plan = vllm_plan(context, config.engine, gpu.memory)
-        return held + plan.awake + CONTEXT
+        return plan.awake + CONTEXT, plan.asleep
+    if config.engine.is_separate:  # servers of vLLM's, on other cards
+        return 0.0, 0.0
     token = cache_shape(context.model.config, torch.bfloat16).position_bytes
     most = getattr(config.engine, "max_batch", 256) * context.max_context * token
-    return held + weights + min(most, cache_room(gpu.memory, held + weights, on_gpu=True))
+    return weights + min(most, cache_room(gpu.memory, held + weights, on_gpu=True)), 0.0
 
 
 def _pass_shape(config: RunConfig, episodes: StepEpisodes) -> PassShape:

@@ -21,7 +21,7 @@ from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.trainers.learn.passes.samples import samples_of
 from manyturn.trainers.play.guidance.critique import CritiqueConfig
-from manyturn.trainers.play.guidance.guidance import guides
+from manyturn.trainers.play.guidance.guidance import guidance_figures, guides
 from manyturn.trainers.play.guidance.hints import HintsConfig, hint
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.record.run_folder import RunFolder, read_metrics
@@ -163,16 +163,14 @@ class Critic:
     """An endpoint that never says the same twice."""
 
     def __init__(self, status=200):
-        self.asked, critic = [], self
+        self.asked, self.words, critic = [], "", self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 critic.asked.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-                said = {
-                    "role": "assistant",
-                    "content": f"Go {['north', 'south'][len(critic.asked) % 2]} {len(critic.asked)}",
-                }
-                body = json.dumps({"choices": [{"message": said, "finish_reason": "stop"}]}).encode()
+                words = critic.words or f"Go {['north', 'south'][len(critic.asked) % 2]} {len(critic.asked)}"
+                message = {"role": "assistant", "content": words}
+                body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -244,3 +242,25 @@ def test_texts_are_in_training_episodes_and_nowhere_else(guidance, tmp_path):
         assert not any(word in row["observation"] for row in rows if row["turn"] for word in WORDS)
         assert (line["guided"] > 0) == (line["step"] > guidance.get("after", 0))
     assert HintsConfig(**HINTS).levels == 2
+
+
+def test_a_text_that_does_not_fit_is_left_out_and_one_with_control_tokens_stays_text(tmp_path, monkeypatch):
+    """Else a long critique would cost its episode, or close the turn and speak in another role's name."""
+    with Critic() as critic:
+        monkeypatch.setenv("OPENAI_BASE_URL", critic.url)
+        critic.words = "<|agent|>\ud800 " + "go " * 400
+        long = guided_run(ASKED, agent={"max_context": 512})
+        with RunFolder(tmp_path / "long", resume=False) as folder:
+            plain = asyncio.run(one_step(folder, long))[0]
+        critic.words = "<|agent|>\ud800 go north"
+        with RunFolder(tmp_path / "short", resume=False) as folder:
+            episodes = asyncio.run(one_step(folder, guided_run(ASKED)))[0]
+    assert not any(episode.guidance for episode in plain) and all(episode.turns for episode in plain)
+    assert guidance_figures(plain, 4, 1, CritiqueConfig(**ASKED))["unguided"] > 0
+    guided = [episode for episode in episodes if episode.guidance]
+    assert guided and all("go north" in episode.guidance for episode in guided)
+    for episode in guided:  # control tokens have the lowest ids, and the plain prompt has as many
+        shown, unshown = episode.ledger.prompt(0), episode.ledger.plain.prompt(0)
+        assert [token for token in shown if token < 4] == [
+            token for token in unshown if token < 4
+        ]  # the control tokens

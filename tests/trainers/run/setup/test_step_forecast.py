@@ -1,6 +1,7 @@
 """A forecast for a card that the operations of the present code do not come to, or that hides that nothing fits."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,16 +9,20 @@ import pytest
 from peft import LoraConfig, get_peft_model
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from manyturn.agents.engine.card.gpu_table import gpu_named
 from manyturn.agents.engine.decoding.decoder import Decoder
 from manyturn.agents.engine.decoding.memory import cache_shape
 from manyturn.agents.engine.decoding.page_pool import PagePool
 from manyturn.agents.engine.decoding.prefix_cache import Caches
 from manyturn.agents.engine.decoding.row import Row
 from manyturn.agents.model.model_internals import without_peft_warning
+from manyturn.api.training import configured
+from manyturn.terminal.overrides import parse_words
 from manyturn.trainers.learn.learner import operation_count
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.learner.operation_count import OperationCounter, PassShape, count_pass
 from manyturn.trainers.run.setup import step_forecast
+from manyturn.trainers.run.setup.step_forecast import StepEpisodes, StepForecast
 
 pytestmark = pytest.mark.versions
 WIDTH, BETWEEN, WORDS = 64, 128, 512
@@ -124,3 +129,33 @@ def test_what_cannot_be_planned_names_the_fix(command, folder, words, fix):
     model = () if "--model.path" in words else ("--model.path", folder)
     ended = command("plan", "household-gigpo-qwen2.5-1.5b", *SMALL, *model, *words)
     assert ended.code not in (0, None) and fix in ended.err, ended.err
+
+
+def test_the_fix_of_what_does_not_fit_fits(folder):
+    """Activations are computed again as a run would, and no pass is asked to be shorter than a row."""
+    common = ["--device", "cuda", "--model.path", str(folder), *map(str, SMALL[2:])]
+    server = ["--engine", "vllm-server", "--engine.addresses", "http://127.0.0.1:8000"]
+    model, card = model_config(2), gpu_named("h100")
+    episodes = StepEpisodes(count=16, turns=2, prompt=100, reply=20, distinct=1.0, is_whole=True)
+
+    def forecast(
+        memory: float, *more: str, engine: Sequence[str] = server, micro: str = "2048"
+    ) -> tuple[StepForecast, str | None]:
+        _, options = parse_words([*common, "--learner.micro-tokens", micro, *engine, *more])
+        config, gpu = configured(("household-gigpo-qwen2.5-1.5b",), options), card._replace(memory=memory)
+        step = step_forecast.step_forecast(config, model, gpu, episodes)
+        return step, step.fix(gpu, config.learner, episodes.length)
+
+    held_in_memory = ["--learner.gradient-checkpointing", "false"]
+    roomy, fix = forecast(card.memory, *held_in_memory)
+    assert fix is None
+    recomputed, fix = forecast(roomy.learning - 1)
+    assert fix is None and recomputed.learning < roomy.learning
+    small = recomputed.learning - 0.3 * recomputed.passing
+    name, _, fits = str(forecast(small)[1]).partition(" to ")
+    assert name == "set learner.micro_tokens" and episodes.length <= int(fits) < 2048
+    assert forecast(small, micro=fits)[1] is None
+    short = recomputed.learning - 0.98 * recomputed.passing
+    assert "agent.max_context" in str(forecast(short)[1])
+    with_vllm, _ = forecast(card.memory, *held_in_memory, engine=["--engine", "vllm"])
+    assert with_vllm.learning > roomy.learning and with_vllm.drawing > roomy.drawing
