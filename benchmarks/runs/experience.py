@@ -67,9 +67,10 @@ def one_seed(seed: int, model: Path, folder: Path, plan: Mapping[str, Any]) -> d
     """The rounds of a seed, and the control."""
     began = time.process_time()
     common = {"agent": AGENT, "seed": seed}
+    sizes = {"rounds": plan["rounds"], "pool": {"limit": plan["pool"]}, "validation": {"limit": plan["panel"]}}
     made = mt.improve(
-        str(model), ENV, out=folder, method=METHOD, rounds=plan["rounds"], pool={"limit": plan["pool"]},
-        validation={"limit": plan["panel"]}, sampling={"max_tokens": 8}, progress=True, **common,
+        str(model), ENV, out=folder, method={**METHOD, "attempts": plan["attempts"]}, progress=True,
+        sampling={"max_tokens": 8}, **sizes, **common,
     )  # fmt: skip
     evaluations = {r.round: folder / "rounds" / str(_of(r.unchanged_since, r.round)) for r in made.rounds}
     control = folder / "exchanged.jsonl"
