@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from option_table import COARSE
+from option_worlds import COARSE
 from training_options import laid
 from two_steps import CALLING, CALLS, STATES, STATING, TAGGED, TAGS, WORLD
 

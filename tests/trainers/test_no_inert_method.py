@@ -7,7 +7,8 @@ import re
 from typing import Any
 
 import pytest
-from option_table import COARSE, OPTIONS, Matters, Unchanged
+from option_table import OPTIONS
+from option_worlds import COARSE, Matters, Unchanged
 from recipe_units import small, units, without
 from training_options import UNSET, Option, laid, training_options
 from two_steps import ROUNDING, WORLD, Trainings, apart

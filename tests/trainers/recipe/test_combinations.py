@@ -15,7 +15,8 @@ import pytest
 from credit_batches import advantage, batches, quick
 from error_page import AGAIN, ROWS, refusal_row
 from hypothesis import given
-from refused_cases import REFUSED, SPA
+from refused_learning_cases import REFUSED_OF_LEARNING, SPA
+from refused_play_cases import REFUSED_OF_PLAY
 from unfit_cases import UNFIT
 
 from manyturn.envs.contract.options.option_conflicts import options_in, refuse_unfit
@@ -30,6 +31,8 @@ from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.rewards.spa import SpaConfig, spa
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
 from manyturn.trainers.recipe.config import RunConfig, configure, parse_config
+
+REFUSED = REFUSED_OF_PLAY + REFUSED_OF_LEARNING
 
 pytestmark = pytest.mark.versions
 
