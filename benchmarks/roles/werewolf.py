@@ -20,7 +20,7 @@ from benchmarks.kit.provenance import RESULTS, origin, write
 HERE = Path(__file__).with_suffix(".toml")
 OUT = RESULTS / "werewolf.json"
 VILLAGE = dict.fromkeys(("seer", "first_villager", "second_villager", "third_villager"), "village")
-BOTH_LEARN = {"roles": VILLAGE, "steps": 40, "checkpoint_every": 10, "keep_checkpoints": 9}
+BOTH_LEARN = {"roles": VILLAGE, "steps": 20, "checkpoint_every": 10, "keep_checkpoints": 9}
 
 
 def wins(summary: dict[str, Any]) -> dict[str, float]:
