@@ -89,7 +89,7 @@ def _exposed(game: Game, others: Sequence[int]) -> list[int]:
     honest = [each for each in claims if each.speaker not in liars]
     believed = [each for each in honest if each.speaker == honest[0].speaker]
     rivals = [each.speaker for each in honest if each.speaker != honest[0].speaker]
-    named = [each.target for each in believed if each.kind == EXPOSE]
+    named = [each.target for each in believed if each.kind == EXPOSE and each.target is not None]
     return [seat for seat in (*liars, *named, *rivals) if seat in others]
 
 

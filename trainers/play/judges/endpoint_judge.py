@@ -81,6 +81,7 @@ class EndpointJudge:
         messages = question(episode, rules, criteria, config)
         fault = ""
         for reading in range(config.readings):
+            text = ""
             try:
                 text = await self._answer(messages, key, reading)
                 return read_verdict(text, [one.name for one in criteria], count, by_turn=config.verdicts == "turn")

@@ -176,7 +176,7 @@ def with_replays(
         "stored_episodes": len(buffer.stored),
     }
     if replayed:
-        figures["replay_age"] = float(np.mean([episode.replayed for episode in replayed]))
+        figures["replay_age"] = float(np.mean([episode.replayed or 0 for episode in replayed]))
     together, kept_E = [*episodes, *replayed], kept_E + [is_member] * len(replayed)
     return Replays(together, kept_E, buffer.rows, figures, () if is_member else replayed)
 

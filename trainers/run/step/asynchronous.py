@@ -116,14 +116,13 @@ class Ahead:
         is_kept, spread = filtered(
             replays.episodes, replays.is_kept, run.learning_roles, run.config.rollout.spread_share
         )
-        begun, figures = {episode.key: None for episode in episodes}, replays.figures | spread
         lesson = Lesson(
             step,
             replays.episodes,
             is_kept,
             numbers,
-            begun,
-            figures=figures,
+            {episode.key: None for episode in episodes},
+            figures=replays.figures | spread,
             stored=replays.stored,
             imitated=replays.imitated,
         )

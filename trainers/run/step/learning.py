@@ -102,8 +102,9 @@ class Lesson:
 
     def _imitate(self, run: Run) -> dict[str, Any]:
         """One more update, towards saying what the imitated episodes say; returns its metrics."""
-        config, learner = run.config, run.only.learner
-        lr = config.learner.lr * rate_share(config.learner, self.step, config.steps) * config.rollout.replay.rate
+        config, learner, replay = run.config, run.only.learner, run.config.rollout.replay
+        assert replay is not None
+        lr = config.learner.lr * rate_share(config.learner, self.step, config.steps) * replay.rate
         loss = learner.imitate(imitation_samples(self.imitated), lr)["loss"]
         return {"imitated": len(self.imitated), "imitation_loss": loss, "version": learner.updates}
 

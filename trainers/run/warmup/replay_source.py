@@ -80,9 +80,11 @@ def _take_from_run(run: Run, source: Path, buffer: EpisodeBuffer) -> int:
             f"{source} has stored no success, which a run does with rollout.replay: name another run as {_PLACE}"
         )
     was = EnvIdentity.of(state)
-    if was is None or (words := differences(was, run.seats.identity)):
-        what = "unknown" if was is None else listed(words)
-        raise ConfigError(f"{source} was played in another environment ({what}): name another run as {_PLACE}")
+    other_env = ("unknown",) if was is None else differences(was, run.seats.identity)
+    if other_env:
+        raise ConfigError(
+            f"{source} was played in another environment ({listed(other_env)}): name another run as {_PLACE}"
+        )
     edits = changes(complete(state["config"]), plain(run.config))
     if other := {k: both for k, both in edits.items() if k.startswith("agent.") and k not in FREE}:
         raise ConfigError(f"{source} is of another agent: {shown(other)}; make them the same, or leave {_PLACE} out")
