@@ -118,6 +118,7 @@ def train(
     - objective: aggregation, kl, entropy, correction
     - learner: lr, minibatch, epochs, micro-tokens, lora-rank
     - value, progress: body, lr, hidden
+    - judge: by, criteria, verdicts, min-agreement
     - implicit: beta, lr
     - evaluation: split, limit, repeats, every
     - stopping: no-signal

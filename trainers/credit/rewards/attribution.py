@@ -6,7 +6,7 @@
     v_k: verdict on turn k, 0 to 1;  O: outcome of the episode
 
 Shapes: parts K -> the verdicts' part and "outcome" changed (K each), all others as they are.
-Source: Sotopia-RL, arXiv 2508.03905, and the authors' code (sotopia-lab/sotopia-rl, ``calc_reward``: attribution / 3
+Source: Sotopia-RL, arXiv 2508.03905, and the authors' code (``calc_reward`` of sotopia-rl: attribution / 3
 times the goal's score, with attributions from 0 to 3).
 
 Implementation:

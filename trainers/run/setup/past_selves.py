@@ -139,15 +139,15 @@ def _past_self(entry: RoleConfig, agent: Agent, language: LanguageModel, frozen:
 
 def refuse_missing_copies(checkpoint: Path, roles: Mapping[str, RoleConfig]) -> None:
     """Raise ConfigError where a checkpoint has no copy for a past self. In the warm-up none is needed yet."""
-    if (state := read_state(checkpoint)).get("warming"):
-        return
+    state = read_state(checkpoint)
     ages = [word for word, copies in state.get("past", {}).items() if copies]
-    for role, entry in roles.items():
-        if entry.kind is RoleKind.PAST and entry.policy not in ages:
-            there = f"it has those of {', '.join(ages)}" if ages else "it has none"
-            raise ConfigError(
-                f"roles.{role}: {checkpoint} has no weights for {entry.policy}, {there}: {_instead(checkpoint)}"
-            )
+    absent = [role for role, entry in roles.items() if entry.kind is RoleKind.PAST and entry.policy not in ages]
+    if absent and not state.get("warming"):
+        there = f"it has those of {', '.join(ages)}" if ages else "it has none"
+        raise ConfigError(
+            f"roles.{absent[0]}: {checkpoint} has no weights for {roles[absent[0]].policy}, {there}: "
+            f"{_instead(checkpoint)}"
+        )
 
 
 def _instead(checkpoint: Path) -> str:

@@ -113,9 +113,8 @@ class Ahead:
         drawn = [state.drawn[s - first][n] for s, n in choice.learnt]
         numbers = {task_of(run, state, number).id: number for number in drawn}
         replays = replays_of(run, self._folder, state, episodes, [True] * len(episodes))
-        is_kept, spread = filtered(
-            replays.episodes, replays.is_kept, run.learning_roles, run.config.rollout.spread_share
-        )
+        share = run.config.rollout.spread_share
+        is_kept, spread = filtered(replays.episodes, replays.is_kept, run.learning_roles, share)
         lesson = Lesson(
             step,
             replays.episodes,

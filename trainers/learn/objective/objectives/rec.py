@@ -24,7 +24,7 @@ Trinity-RFT, each token has its own term, and its factor 1/2 is in ``k2``. AsymR
 ``shift``, here the advantage has its own. Left out: ratios of sequences, and RED's weights and choice of samples.
 
 Watch: ``clip_fraction`` 0 and ``approx_kl`` 0: one update of fresh samples, where it is REINFORCE. ``entropy`` falls
-fast: too much ``shift``, which makes all that was said likelier.
+fast: lower the shift, which makes all that was said likelier.
 """
 
 from typing import Annotated, Literal
