@@ -125,8 +125,8 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"judge": {}},
     ),
     (
-        {"env.id": DOORS, "judge": {"verdicts": "episode", "part": "turn"}},
-        r"judge\.part = 'turn' is a part that .*Doors pays: give another name",
+        {"env.id": GUESS, "env.wrappers": [{"name": "turn_cost"}], "judge": {"verdicts": "episode", "part": "turn"}},
+        r"judge\.part = 'turn' is a part that manyturn/GuessNumber-v0 pays: give another name",
         {"judge": {"verdicts": "episode"}},
     ),
     (
