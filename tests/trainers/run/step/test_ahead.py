@@ -283,7 +283,7 @@ def test_several_policies_draw_with_their_own_weights_and_a_curriculum_hears_of_
     config = ahead(
         env={"id": f"{duet}:Duet"},
         roles={"caller": "truth", "liar": "lies"},
-        sampling={"max_tokens": 3},
+        agent={"only_admissible": True},  # so that no reply is cut, and both have turns
         curriculum="band",
         credit={"advantage": "grpo"},
         objective={"name": "clip"},
