@@ -55,13 +55,13 @@ def panel(run: Path, plan: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = []
     for past in range(0, last, plan["every"]):
         as_first, as_second = meeting(run, last, past, plan["games"]), meeting(run, past, last, plan["games"])
-        rows.append({"past": past, **lead(as_first, as_second)})
+        rows.append({"step": past, **lead(as_first, as_second)})
     return rows
 
 
 def held(runs: Sequence[Mapping[str, Any]], until: int) -> bool:
     """True if the expectation holds: on each seed all selves up to a step are beaten."""
-    return all(row["difference"]["ci_low"] > 0 for run in runs for row in run["panel"] if row["past"] <= until)
+    return all(row["difference"]["ci_low"] > 0 for run in runs for row in run["panel"] if row["step"] <= until)
 
 
 def main() -> None:
