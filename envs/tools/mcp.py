@@ -8,6 +8,7 @@ import asyncio
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -84,7 +85,8 @@ class Mounted:
     def close(self) -> None:
         """Leave the server, and end it if it is a command."""
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._done.set)
+            with suppress(RuntimeError):  # the server is gone, and the thread has closed its loop and is about to end
+                self._loop.call_soon_threadsafe(self._done.set)
             self._thread.join(self._server.timeout)
 
     def __enter__(self) -> Self:
