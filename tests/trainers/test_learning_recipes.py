@@ -22,6 +22,7 @@ from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import RunConfig, configure, to_toml
 from manyturn.trainers.record.checkpoint import ONE_POLICY, newest_checkpoint, read_state, save_checkpoint
 from manyturn.trainers.record.run_folder import read_metrics
+from manyturn.trainers.run.loop.code_signature import sign
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run_builder import open_run
 
@@ -88,6 +89,7 @@ async def plant(config: RunConfig, source: Path, folder: Path) -> None:
         )
     shutil.copy(source / "metrics.jsonl", folder)
     (folder / "config.toml").write_text(to_toml(config))
+    sign(folder, config)  # the world is a file, and a folder that is not signed starts no code
 
 
 @pytest.fixture(scope="session")
