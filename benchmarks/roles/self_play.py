@@ -33,7 +33,7 @@ def meeting(run: Path, first: int, second: int, games: int) -> Earned:
 
 
 def lead(as_first: Earned, as_second: Earned) -> dict[str, Any]:
-    """What a self earns in both seats of a game, what its opponent earns, and the difference, paired by game."""
+    """Earnings of a self in both seats of a game, those of its opponent, and the difference, paired by game."""
     own = {game: as_first[game][0] + as_second[game][1] for game in as_first}
     other = {game: as_first[game][1] + as_second[game][0] for game in as_first}
     difference = mean_interval({game: [own[game] - other[game]] for game in own})

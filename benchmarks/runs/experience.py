@@ -101,7 +101,7 @@ def _of(earlier: int | None, number: int) -> int:
 
 
 def verdicts(rows: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
-    """What was expected, and whether it came."""
+    """Verdicts on what was expected."""
 
     def rises(tag: str) -> float:
         panels = [(row["rounds"][0][name], row["rounds"][-1][name]) for row in rows for name in DECODINGS]

@@ -81,7 +81,7 @@ class PassCount(NamedTuple):
 
     @property
     def launches(self) -> float:
-        """How many operations are launched."""
+        """Number of operations that are launched."""
         return self.total(lambda operation: 1.0)
 
     @property

@@ -113,7 +113,7 @@ class JudgeConfig(Options):
 
     @property
     def needs_expert(self) -> bool:
-        """Whether a rule asks the environment's expert."""
+        """True if a rule asks the environment's expert."""
         return any(rule.needs_expert for rule in self.ruled.values())
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:

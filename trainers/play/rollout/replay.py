@@ -56,7 +56,7 @@ from manyturn.trainers.play.rollout.rollout_batch import is_learnable
 
 
 class SuccessReplay(Options):
-    """How many stored successes a group without one gets, and how many are stored."""
+    """Number of stored successes that a group without one gets, and number that are stored."""
 
     members: int = Field(default=1, ge=1)
     """Stored successes that a group without a success gets; fewer than rollout.group."""

@@ -102,7 +102,7 @@ def check_present_version(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str
 
 
 def _are_drawn_alike(update: PolicyUpdate) -> list[bool]:
-    """Whether each sample was drawn as the learner reads it."""
+    """True if each sample was drawn as the learner reads it."""
     step = update.step
     otherwise = [
         episode.key in step.temperatures
