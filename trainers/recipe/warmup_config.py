@@ -48,8 +48,8 @@ class WarmupConfig(Options):
     learns to copy from what it sees long before the few words that it says would teach it."""
     among: Annotated[Literal["admissible", "vocabulary"], _EPISODES, _HERE] = "admissible"
     """Tokens among which an imitated one is learnt, with agent.only_admissible: those that the turn's commands leave
-    open there, or all of the vocabulary. In the former a name that no other could replace has no gradient, so that a
-    model that begins from nothing learns to copy names much later; success is measured among commands either way."""
+    open there, or all of the vocabulary. In the former a name that no other could replace has no gradient. Success is
+    measured among commands either way."""
     plateau: Annotated[int | None, _EPISODES, _HERE] = Field(default=None, ge=1)
     """Measurements in a row without a higher success after which the warm-up ends, once there is a success; unset: it
     goes on."""
