@@ -13,7 +13,6 @@ from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.agents.play.endpoint.retries import Asking
 from manyturn.agents.play.endpoint.token_counts import TokenCount
 from manyturn.agents.play.episode import ContextFull
-from manyturn.agents.text.chat_template import well_formed
 
 SERVICE = Service("/embeddings", "embeddings", "--retrieval")
 _BATCH = 32  # texts of a request; vectors of 3072 numbers then fit twice into the longest answer that is read
@@ -39,7 +38,8 @@ class EndpointEmbeddings:
         self._asking = Asking(client, endpoint, _read)
 
     async def embed(self, texts: Sequence[str]) -> Embedded:
-        body = {"model": self._model, "input": [well_formed(text) for text in texts]}
+        sound = [text.encode("utf-8", "replace").decode() for text in texts]  # lone surrogates have no encoding
+        body = {"model": self._model, "input": sound}
         try:
             answer = await self._asking.ask(body, lambda attempt: 0.5)
         except ContextFull as error:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.experience.retrieval.vectors import Embedded
-from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.tokens.usage import Usage
+from manyturn.envs.contract.options.options import ConfigError
 
 _FIX = "give a folder with config.json, *.safetensors and a tokenizer as --retrieval.model, or openai:MODEL"
 _LONGEST = 8192  # tokens, where the model sets no limit
@@ -25,7 +25,7 @@ class ModelEmbeddings:
         name: of the folder, with a hash of what is in it.
 
     Raises:
-        ModelError: it holds no model.
+        ConfigError: it holds no model.
     """
 
     batch = 16
@@ -34,7 +34,7 @@ class ModelEmbeddings:
         folder = Path(word)
         weights = sorted(folder.glob("*.safetensors"))
         if not (folder / "config.json").is_file() or not weights:
-            raise ModelError(f"{word} holds no model: {_FIX}")
+            raise ConfigError(f"{word} holds no model: {_FIX}")
         state = hashlib.sha256()
         for path in (folder / "config.json", *sorted(folder.glob("tokenizer*")), *weights):
             with path.open("rb") as file:
@@ -62,7 +62,7 @@ class ModelEmbeddings:
             self._tokenizer = AutoTokenizer.from_pretrained(self._folder, **safe)
             model = AutoModel.from_pretrained(self._folder, dtype=torch.float32, use_safetensors=True, **safe)
         except Exception as error:  # whatever the libraries make of files that are broken or hostile
-            raise ModelError(f"{self._folder} cannot be read ({type(error).__name__}: {error}): {_FIX}") from error
+            raise ConfigError(f"{self._folder} cannot be read ({type(error).__name__}: {error}): {_FIX}") from error
         self._model = model.eval()
 
     def _mean(self, text: str) -> tuple[list[float], int]:
@@ -76,5 +76,5 @@ class ModelEmbeddings:
             try:
                 hidden = self._model(**read).last_hidden_state[0]
             except (TypeError, ValueError, AttributeError) as error:
-                raise ModelError(f"{self._folder} gives no hidden states of a text ({error}): {_FIX}") from error
+                raise ConfigError(f"{self._folder} gives no hidden states of a text ({error}): {_FIX}") from error
         return hidden.double().mean(0).tolist(), int(read["input_ids"].numel())

@@ -40,7 +40,7 @@ _OTHER_PROTOCOL = (
 )
 
 
-class Answered(Protocol):
+class CountedAnswer(Protocol):
     """An answer that was read."""
 
     @property
@@ -53,7 +53,7 @@ class Answered(Protocol):
         ...
 
 
-A = TypeVar("A", bound=Answered)
+A = TypeVar("A", bound=CountedAnswer)
 
 
 class EndpointError(RuntimeError):

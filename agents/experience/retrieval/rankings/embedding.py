@@ -78,8 +78,8 @@ class Embedding(Ranking):
         async def search(query: str, most: int) -> list[str]:
             if not (names and query.strip()):
                 return []
-            *stored, asked = await self._vectors.of([*(texts[name] for name in names), query])
-            likeness = [-float(vector @ asked) for vector in stored]
+            *stored, vector = await self._vectors.of([*(texts[name] for name in names), query])
+            likeness = [-float(other @ vector) for other in stored]
             return [names[place] for place in sorted(range(len(names)), key=likeness.__getitem__)[:most]]
 
         return search
