@@ -1,6 +1,5 @@
 """The wrapper reflector: a second attempt with a reflection, and a reward that is the difference that it made."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from manyturn.envs.contract.wrappers.reward_wrapper import WrapperMismatch
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 ROOT = Path(__file__).parents[2]
-ACTOR = ROOT / "trainers" / "heedful_actor.py"
 LEVERS = """
 import manyturn as mt
 
@@ -107,66 +105,3 @@ def test_environments_that_have_no_second_attempt_are_refused(levers, tmp_path):
     while step is None or step.role == "actor":
         step = stranger.step("away")
     assert stranger.step("turn").observation.startswith(first.observation), "the same world again"
-
-
-RECIPE = """
-steps = 8
-device = "cpu"
-
-[env]
-id = "manyturn/PivotDelay-v0"
-args = {{ difficulty = "medium" }}
-wrappers = [{{ name = "reflector" }}]
-
-[roles]
-reflector = "small"
-actor = "{actor}:actor"
-retry = "{actor}:actor"
-
-[model]
-name = "tiny"
-width = 48
-layers = 2
-heads = 4
-sample_tasks = 100
-
-[agent]
-instructions = false
-only_admissible = true
-max_context = 900
-
-[sampling]
-max_tokens = 8
-
-[warmup]
-labels = "all_actions"
-noise = 1.0
-episodes = 200
-max_updates = 20
-check_every = 20
-until_success = 0.0
-check_episodes = 8
-
-[rollout]
-tasks = 16
-group = 8
-
-[learner]
-lr = 2e-3
-minibatch = 32
-packing = "trie"
-old_logprobs = "engine"
-
-[evaluation]
-limit = 100
-"""
-
-
-@pytest.mark.deep
-def test_a_reflector_that_learns_from_the_difference_lifts_an_actor_that_does_not_learn(command, tmp_path):
-    (tmp_path / "recipe.toml").write_text(RECIPE.format(actor=ACTOR))
-    ended = command("train", "--recipe", tmp_path / "recipe.toml", "--out", tmp_path / "run")
-    assert ended.code == 0, ended.err
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert summary["difference"]["ci_low"] > 0 and summary["difference_greedy"]["ci_low"] > 0
-    assert set(summary["weights"]) == {"small"}
