@@ -105,3 +105,10 @@ def test_environments_that_have_no_second_attempt_are_refused(levers, tmp_path):
     while step is None or step.role == "actor":
         step = stranger.step("away")
     assert stranger.step("turn").observation.startswith(first.observation), "the same world again"
+
+
+def test_no_core_file_names_the_roles_that_a_wrapper_makes():
+    tops = (ROOT.parent / top for top in ("agents", "trainers", "manyturn/api", "manyturn/cli", "manyturn/terminal"))
+    sources = [path for top in tops for path in top.rglob("*.py") if "columns" not in path.parts]
+    named = [path for path in sources if any(word in path.read_text("utf-8") for word in ("reflector", "adviser"))]
+    assert len(sources) > 300 and not named

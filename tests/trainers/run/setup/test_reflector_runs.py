@@ -56,14 +56,15 @@ def training(tmp_path, **options):
     (tmp_path / "vaults.py").write_text(VAULTS)
     given = {"env.id": f"{tmp_path}/vaults.py:Vaults", "env.wrappers": '[{name = "reflector"}]'}
     given |= {"roles.actor": f"{ACTOR}:actor", "roles.retry": f"{ACTOR}:actor", "model.sample_tasks": 40}
-    given |= {"agent.max_context": 200, "evaluation.limit": 100, **options}
+    given |= {"agent.max_context": 200, "evaluation.limit": 100, "warmup.episodes": 200, "warmup.max_updates": 30}
+    given |= {"warmup.check_every": 30, **options}
     return ("train", "--recipe", "retroformer-tiny", *(word for name in given for word in (f"--{name}", given[name])))
 
 
 @pytest.mark.deep
 def test_a_reflector_that_learns_from_the_difference_lifts_an_actor_that_does_not_learn(command, tmp_path):
     """No step but the failed attempt names the lever, and the warm-up has taught the language only."""
-    ended = command(*training(tmp_path, steps=20), "--out", tmp_path / "run")
+    ended = command(*training(tmp_path, steps=20, **{"learner.lr": 2e-3}), "--out", tmp_path / "run")
     assert ended.code == 0, ended.err
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     for before, after in (("before", "after"), ("before_greedy", "after_greedy")):
