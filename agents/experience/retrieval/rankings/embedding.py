@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from manyturn.agents.experience.retrieval.endpoint_embeddings import EndpointEmbeddings
 from manyturn.agents.experience.retrieval.model_embeddings import ModelEmbeddings
 from manyturn.agents.experience.retrieval.ranking import RETRIEVALS, Ranking, RetrievalConfig, Search
-from manyturn.agents.experience.retrieval.vectors import Vectors
+from manyturn.agents.experience.retrieval.vectors import Embeddings, Vectors
 from manyturn.agents.play.endpoint.options import Endpoint
 
 _ENDPOINT = "openai:"
@@ -64,9 +64,10 @@ class Embedding(Ranking):
     def __init__(self, config: EmbeddingConfig):
         if config.model.startswith(_ENDPOINT):
             self.price = config.price
-            prices = {} if config.price is None else {"price_in": config.price, "price_out": 0.0}
-            limits = {"base_url": config.base_url, "timeout": config.timeout, "attempts": config.attempts}
-            source = EndpointEmbeddings(config.model.removeprefix(_ENDPOINT), Endpoint(**limits, **prices))
+            limits: dict[str, Any] = {"base_url": config.base_url, "timeout": config.timeout}
+            limits |= {} if config.price is None else {"price_in": config.price, "price_out": 0.0}
+            endpoint = Endpoint(**limits, attempts=config.attempts)
+            source: Embeddings = EndpointEmbeddings(config.model.removeprefix(_ENDPOINT), endpoint)
         else:
             source = ModelEmbeddings(config.model)
         self.name, self._vectors = f"by {source.name}", Vectors(source, config.longest)
