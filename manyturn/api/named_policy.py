@@ -16,6 +16,8 @@ from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.evaluation.evaluate import held_out_guard
 from manyturn.agents.evaluation.replay_policy import Replay
 from manyturn.agents.experience.experienced_policy import Experienced
+from manyturn.agents.experience.retrieval.ranking import RETRIEVALS, Ranking
+from manyturn.agents.experience.retrieval.rankings.bm25 import Bm25Config
 from manyturn.agents.experience.store import Experience
 from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.play.agent import Agent, AgentConfig
@@ -58,6 +60,8 @@ class EvaluateConfig(Options):
     endpoint: Endpoint = Endpoint()
     roles: dict[str, RoleConfig] = {}
     """Other policies for roles of a run, by the role's name."""
+    retrieval: Annotated[Any, RETRIEVALS.field] = Bm25Config()
+    """How entries of an experience are found, if not as in the improvement that made it."""
 
 
 SECTIONS = tuple(EvaluateConfig.model_fields)
@@ -90,9 +94,9 @@ class Candidate:
     foreign_code: Sequence[tuple[str, Mapping[str, Any]]] = ()
     experience: Experience | None = None
 
-    def shown(self, experience: Experience) -> "Candidate":
-        """The policy with an experience."""
-        return replace(self, policy=Experienced(self.policy, experience), experience=experience)
+    def shown(self, experience: Experience, ranking: Ranking) -> "Candidate":
+        """The policy with an experience, whose entries a ranking finds."""
+        return replace(self, policy=Experienced(self.policy, experience, ranking), experience=experience)
 
     def guard(self, panel: Panel) -> None:
         """Raise NotHeldOut if a task of a panel has a part in what the policy has learnt, or is shown."""

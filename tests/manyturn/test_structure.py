@@ -181,6 +181,7 @@ ALGORITHMS = (
     "agents/engine/engines",
     "agents/text/formats",
     "agents/experience/methods",
+    "agents/experience/retrieval/rankings",
     "agents/model/models",
     "trainers/record/trackers/loggers",
 )

@@ -35,6 +35,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "env.wrappers=progress_reward": Matters(world=GIGPO),
     "env.wrappers=adviser.when": Matters("start"),
     "env.wrappers=adviser": Matters(world=LEARNT),
+    "env.wrappers=reflector.transcript": Matters(100),
+    "env.wrappers=reflector": Matters(world=LEARNT),
     "env.wrappers=*.*": Matters(0.7),
     "env.wrappers=*": Matters(),
     "env.workers": Unchanged(1, why="of where episodes run"),

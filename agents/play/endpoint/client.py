@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -15,6 +15,23 @@ _LONGEST_ANSWER = 4 * 2**20  # bytes
 _SECRET = 6  # characters; a shorter value of a header is no secret, and hiding it would garble messages
 
 
+class Service(NamedTuple):
+    """A service of an endpoint.
+
+    Attributes:
+        path: below the endpoint's address.
+        name: for messages.
+        section: the options that set it, as the command line has them.
+    """
+
+    path: str
+    name: str
+    section: str
+
+
+CHAT = Service(PATH, "chat completions", "--endpoint")
+
+
 class Client:
     """Sends requests, not too many at once.
 
@@ -22,6 +39,7 @@ class Client:
         options: where the endpoint is, and its limits.
         base: its address.
         key: sent as a bearer token unless empty.
+        service: what it is asked for.
 
     Attributes:
         secrets: the key and the values of headers, only those too long to be a word by chance.
@@ -30,8 +48,8 @@ class Client:
         ValueError: address or key cannot be right.
     """
 
-    def __init__(self, options: Endpoint, base: str, key: str):
-        self.url = completions_url(base)
+    def __init__(self, options: Endpoint, base: str, key: str, service: Service = CHAT):
+        self.url, self.service = service_url(base, service), service
         if not (key.isascii() and key.isprintable()):
             raise ValueError("OPENAI_API_KEY holds characters that no key has")
         self._options = options
@@ -50,7 +68,7 @@ class Client:
     @property
     def where(self) -> str:
         """The endpoint's address, which holds no secrets."""
-        return shown(self.url)
+        return shown(self.url, self.service)
 
     async def post(self, body: Mapping[str, Any]) -> Response:
         """Send a request. Raises NoAnswer, and Unreachable if it was not taken."""
@@ -80,25 +98,26 @@ class Client:
         return self._places[1]
 
 
-def completions_url(base: str) -> httpx.URL:
-    """Address of chat completions. Raises ValueError, which names the fix; see ``endpoint_address``.
+def service_url(base: str, service: Service = CHAT) -> httpx.URL:
+    """Address of a service. Raises ValueError, which names the fix; see ``endpoint_address``.
 
-    >>> str(completions_url("localhost:8000/v1"))
+    >>> str(service_url("localhost:8000/v1"))
     'http://localhost:8000/v1/chat/completions'
     """
-    address = endpoint_address(base, "--endpoint.base-url")
+    option = f"{service.section}.base-url"
+    address = endpoint_address(base.strip().rstrip("/").removesuffix(service.path), option)
     try:
-        return httpx.URL(address + PATH)
+        return httpx.URL(address + service.path)
     except httpx.InvalidURL:
-        raise ValueError("the endpoint's address is no URL: check OPENAI_BASE_URL or --endpoint.base-url") from None
+        raise ValueError(f"the endpoint's address is no URL: check OPENAI_BASE_URL or {option}") from None
 
 
-def shown(url: httpx.URL) -> str:
+def shown(url: httpx.URL, service: Service = CHAT) -> str:
     """The address for messages; it holds no secrets.
 
-    >>> shown(completions_url("https://example.org/v1"))
+    >>> shown(service_url("https://example.org/v1"))
     'https://example.org/v1'
     """
     port = f":{url.port}" if url.port else ""
     host = f"[{url.host}]" if ":" in url.host else url.host
-    return f"{url.scheme}://{host}{port}{url.path.removesuffix(PATH)}"
+    return f"{url.scheme}://{host}{port}{url.path.removesuffix(service.path)}"

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from manyturn.agents.play.endpoint.token_counts import TokenCount
 from manyturn.agents.text.chat_template import well_formed
@@ -60,6 +60,10 @@ class Completion(NamedTuple):
     reasoning: Mapping[str, Any] = MappingProxyType({})
     finish: str = ""
     refused: bool = False
+
+    def paid(self, charged: TokenCount | None) -> Self:
+        """The answer with what it and the attempts before it took."""
+        return self._replace(charged=charged)
 
     @property
     def thought(self) -> str:

@@ -96,7 +96,7 @@ def _about_an_entry(raw: bytes, body: Mapping[str, Any]) -> str:
             return f"--endpoint.length-field {other} names it so" if other in text or name == named else _SHORTER
         if name in _WAYS_OUT:
             return _WAYS_OUT[name]
-        if name not in ("model", "messages"):
+        if name not in ("model", "messages", "input"):
             return f"leave {name} out of --sampling.extra-body"
     return ""
 

@@ -6,12 +6,12 @@ episodes.
 
 import json
 import os
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.endpoint.client import Client
-from manyturn.agents.play.endpoint.completion import Completion
+from manyturn.agents.play.endpoint.completion import Completion, read_completion
 from manyturn.agents.play.endpoint.conversation import Conversation, Message
 from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
 from manyturn.agents.play.endpoint.retries import Asking, EndpointError
@@ -47,6 +47,10 @@ class Answers(Protocol):
         """Keep the answer to a request."""
 
 
+def _read(raw: bytes, body: Mapping[str, Any]) -> Completion:
+    return read_completion(raw, offered=bool(body.get("tools")))
+
+
 class OpenAIPolicy:
     """Plays by asking an endpoint.
 
@@ -80,7 +84,7 @@ class OpenAIPolicy:
         self.endpoint = endpoint or Endpoint()
         base = self.endpoint.base_url or os.environ.get("OPENAI_BASE_URL", "")
         client = Client(self.endpoint, base, os.environ.get("OPENAI_API_KEY", "").strip())
-        self.asking, self.where = Asking(client, self.endpoint), client.where
+        self.asking, self.where = Asking(client, self.endpoint, _read), client.where
         self._length_name = self.endpoint.length_name(client.url.host)
         self.answers: Answers | None = None
 

@@ -38,8 +38,9 @@ def improve(
     --rounds one that has ended. See docs/experience.md.
 
     Options: --method NAME, and those of the method, such as --method.attempts 5; --rounds, --seed; --pool.limit,
-    --pool.batch; --validation.limit, --validation.decoding; --budget.tokens, --budget.usd; and those of the policy, as
-    evaluate takes them. manyturn options method lists the methods, and manyturn options pool those of a section.
+    --pool.batch; --validation.limit, --validation.decoding; --retrieval; --budget.tokens, --budget.usd; and those of
+    the policy, as evaluate takes them. manyturn options method lists the methods, and manyturn options pool those of a
+    section.
 
     Parameters
     ----------
