@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyturn.envs.classics.blocksworld import Blocksworld
-from manyturn.envs.classics.clarification import Clarification
 from manyturn.envs.classics.countdown import Countdown
 from manyturn.envs.classics.sokoban import Sokoban
 from manyturn.envs.classics.wordle import Wordle
@@ -25,7 +24,6 @@ STRUCTURES = {  # what test_unseen shares with no other split
         [sorted(map(len, map(str.split, task.params[at].split("|")))) for at in ("start", "goal")]
     ),
 }
-STRUCTURES[Clarification] = lambda task: task.params["noun"] + task.params["items"][task.params["meant"]][0]
 LEVELS = [(cls, level) for cls in STRUCTURES for level in cls.levels]
 WALK = st.lists(st.integers(0, 999), max_size=12)
 
