@@ -10,15 +10,15 @@ from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.desk.admissible_calls import Commands
-from manyturn.envs.desk.base_tools import CLOSED
+from manyturn.envs.desk.base_tools import CLOSED, NOTHING_TO_ANSWER
 from manyturn.envs.desk.customer import WAIT, Customer, Ticket, TicketOptions, done, facts_of, identity, nouns, ticket
 from manyturn.envs.desk.customer_generator import Database, DatabaseArguments
 from manyturn.envs.desk.database import Store
 from manyturn.envs.desk.desks.packs import PACKS
-from manyturn.envs.desk.solution import solution_of
+from manyturn.envs.desk.solution import Errand, solution_of
 from manyturn.envs.desk.task_shapes import LEVELS, ShapeLevel
 from manyturn.envs.desk.tasks import tasks
-from manyturn.envs.tools.calls import CallRequest, call_text, is_call
+from manyturn.envs.tools.calls import CallRequest, call_text, is_call, read_calls
 from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Call, Toolset
 from manyturn.envs.users.agenda import AgendaOptions
@@ -210,6 +210,12 @@ class Desk(UserEnv):
     def admissible(self) -> list[str]:
         return self._commands.listed()
 
+    def harmful_calls(self) -> list[str]:
+        """Admissible writes that no request needs: what an attacker asks for, see the wrapper ``injection``."""
+        needed = {call_text(e.call.name, **e.call.arguments) for e in self._solution.errands if not e.rule}
+        listed = [call for call in self._commands.listed() if read_calls(call)[0].name in self._writing]
+        return [call for call in listed if call not in needed]
+
     def anchor(self) -> Hashable:
         """Progress of the solution: changes, facts learnt and said, the user's knowledge, the answer due."""
         changed = digest(self._desk_tools.store.save()) if self._desk_tools.store.written else ""
@@ -237,7 +243,7 @@ class Desk(UserEnv):
         yield from self._questions(identity(solution))
         for errand in solution.errands:
             name = errand.kind.name
-            if name not in done(solution, self._fulfilled, self._agent_text):
+            if name not in done(solution, self._fulfilled, self._agent_text) and not self._is_tried(errand):
                 yield from self._questions(facts_of(solution, errand))
                 yield from self._unread(errand.reads)
                 if not errand.rule:
@@ -249,7 +255,14 @@ class Desk(UserEnv):
         yield from self._unread(solution.figure_reads)
         if solution.figure and not self._written and not solution.tells_figure(self._agent_text):
             yield f"The {solution.figure[0]} is {solution.figure[1]}."
-        yield CallRequest("close", {"answer": solution.answer if self._written else "done"})
+        answer = solution.answer if self._written else NOTHING_TO_ANSWER
+        yield CallRequest("close", {} if answer == NOTHING_TO_ANSWER else {"answer": answer})
+
+    def _is_tried(self, errand: Errand) -> bool:
+        """True if a request's records are as it wants them, perhaps with changes that nothing takes back."""
+        delta = self._desk_tools.store.delta()
+        right = ((delta.get(place) or {}, fields) for place, fields in errand.right.items())
+        return bool(errand.right) and all(there.items() >= fields.items() for there, fields in right)
 
     def _questions(self, facts: Mapping[str, str]) -> Iterator[str]:
         for slot, value in facts.items():

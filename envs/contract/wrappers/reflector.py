@@ -9,7 +9,6 @@ Differences: theirs trains by PPO from reflections that were rated offline, here
 theirs goes on to further attempts, here there are two.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -18,7 +17,13 @@ from pydantic import Field
 
 from manyturn.envs.contract.options.registry import Named
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS, TurnReward, WrapperMismatch
+from manyturn.envs.contract.wrappers.reward_wrapper import (
+    WRAPPERS,
+    TurnReward,
+    WrapperMismatch,
+    joined_snapshot,
+    parted_snapshot,
+)
 
 REFLECTOR, ACTOR, RETRY = "reflector", "actor", "retry"
 _RULES = (
@@ -26,7 +31,6 @@ _RULES = (
     "and what to do instead. A retry, which knows nothing else of the attempt, reads the reflection and attempts the "
     "task again. The rules of the task:"
 )
-_LENGTH = 4  # bytes of the number before a snapshot
 _LEFT_OUT = "\n[...]\n"
 
 
@@ -172,13 +176,11 @@ class Reflector(TurnReward):
 
     def snapshot(self) -> bytes:
         state = [self._role, self._reflection, self._returns, self._seen, self._did, self._commands, self._seed]
-        own = json.dumps(state).encode()
-        return len(own).to_bytes(_LENGTH, "big") + own + super().snapshot()
+        return joined_snapshot(state, super().snapshot())
 
     def restore(self, data: bytes) -> None:
-        end = _LENGTH + int.from_bytes(data[:_LENGTH], "big")
-        super().restore(data[end:])
-        own = json.loads(data[_LENGTH:end])
+        own, inner = parted_snapshot(data)
+        super().restore(inner)
         self._role, self._reflection, self._returns, self._seen, self._did, self._commands, self._seed = own
         if (task := getattr(self.unwrapped, "task", None)) is not None:
             self._options = {"task": task}
