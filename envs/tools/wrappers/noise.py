@@ -35,7 +35,7 @@ class NoiseConfig(Named):
 
 
 @WRAPPERS.register(NoiseConfig)
-class Noise(ToolWrapper):
+class ToolNoise(ToolWrapper):
     """Disturb answers of tools: failures that pass, lost fields, irrelevant additions, as in NoisyBench (2601.07226).
 
     Noise is chance: it derives from the episode's seed and the turn. A failed call was not run, and can be made again.
