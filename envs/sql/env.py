@@ -126,11 +126,11 @@ class SQL(TextEnv):
         Args:
             table: its name.
         """
-        found = self._schema.by_name.get(table)
-        if found is None:
+        named = self._schema.by_name.get(table)
+        if named is None:
             raise ToolError(f"no table {table!r:.60}: call list_tables")
-        self._described.add(self._schema.tables.index(found))
-        return self._schema.describe(found)
+        self._described.add(self._schema.tables.index(named))
+        return self._schema.describe(named)
 
     def run_query(self, sql: str) -> str:
         """Run a query and show its first rows.

@@ -34,10 +34,7 @@ def overlap(given: Sequence[Row], right: Sequence[Row]) -> float:
 
 
 def shared_columns(given: Result, right: Result) -> float:
-    """Columns that both queries read, of those that either does (Jaccard index).
-
-    A table of which rows are counted and no column is read counts as a column without a name.
-    """
+    """Columns that both queries read, of those that either does (Jaccard index)."""
     either = given.reads | right.reads
     return len(given.reads & right.reads) / len(either) if either else 0.0
 

@@ -202,7 +202,7 @@ class _Names:
 
     def _stored(self, number: int, word: str, value: str) -> str:
         values = column_of(self._schema.tables[number], word).values
-        return next(kept for kept in values if kept.lower() == value.lower())
+        return next(text for text in values if text.lower() == value.lower())
 
 
 def column_of(table: Table, word: str) -> Column:

@@ -37,7 +37,7 @@ class Result(NamedTuple):
     Attributes:
         names: of the columns.
         rows: all of them.
-        reads: tables and columns that it read, as SQLite compiled it.
+        reads: tables and columns that it read, as SQLite compiled it; the column is empty where only rows were counted.
     """
 
     names: tuple[str, ...]
@@ -86,7 +86,8 @@ class ReadOnlyDatabase:
             raise RefusedQuery(f"the query returns more than {MOST_ROWS} rows: add a condition or a LIMIT")
         if not names:
             raise RefusedQuery("this is no query: write one SELECT")
-        return Result(names, rows, frozenset(self._reads))
+        named = {table for table, column in self._reads if column}
+        return Result(names, rows, frozenset(read for read in self._reads if read[1] or read[0] not in named))
 
     def close(self) -> None:
         self._link.close()
