@@ -179,7 +179,7 @@ class SQL(TextEnv):
             calls += [call_text("describe", table=table.name) for table in self._schema.tables]
         names = [self._schema.tables[number].name for number in sorted(self._described)]
         calls += [call_text("run_query", sql=f"SELECT * FROM {name} LIMIT 3") for name in names]
-        listed = candidates(self.task.content, self.difficulty or "", self.task.id) if names else ()
+        listed = candidates(json.dumps(self.task.params), self.difficulty or "") if names else ()
         return calls + [call_text("submit", sql=text) for needed, text in listed if needed <= self._described]
 
     def anchor(self) -> Hashable:

@@ -173,7 +173,7 @@ def draw_schema(draws: Draws, tables: int, columns: tuple[int, int], plain: bool
         plain: names and values as in questions, with three values for each text column instead of four.
         unseen: tables of the structures that only ``test_unseen`` has; otherwise of all others.
     """
-    params = {
+    params: dict[str, Any] = {
         "style": "plain" if plain else draws.pick(STYLES),
         "case": "plain" if plain else draws.pick(("plain", "upper")),
         "tables": [],

@@ -1,5 +1,6 @@
 """Tasks: a schema and a question, drawn until the question has one clear answer that depends on the rows."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -75,7 +76,7 @@ def _is_clear(params: dict[str, Any], question: Question) -> bool:
 
 
 @lru_cache(maxsize=256)
-def candidates(content: str, difficulty: str, task_id: str) -> tuple[tuple[frozenset[int], str], ...]:
+def candidates(params: str, difficulty: str) -> tuple[tuple[frozenset[int], str], ...]:
     """Queries that the random policy and choice decoding choose from, each with the tables that it reads, in order of
     their text.
 
@@ -83,18 +84,16 @@ def candidates(content: str, difficulty: str, task_id: str) -> tuple[tuple[froze
     of each of five other questions about the same schema, so that the right query is no more central than others.
 
     Args:
-        content: of the task.
-        task_id: of a task with this content.
+        params: of the task, as JSON.
     """
-    split, _, number = task_id.split("/")
-    task = _task(split, difficulty, int(number))
-    schema, question = Schema(task.params["schema"]), Question.of(task.params["question"])
+    task = json.loads(params)
+    schema, question = Schema(task["schema"]), Question.of(task["question"])
     if LEVELS[difficulty].plain:
         drawn: Iterable[Question] = (
             other for place in range(len(schema.tables)) for other in all_questions(schema, place)
         )
     else:
-        draws, made = Draws("admissible queries", content), list[Question]()
+        draws, made = Draws("admissible queries", digest(task)), list[Question]()
         bases = [question, *(_other(draws, schema, difficulty) for _ in range(_BASES - 1))]
         for base in bases:
             near = list(neighbours(schema, base))
