@@ -44,6 +44,8 @@ def register_all() -> None:
     register("manyturn/Talk-Support-v0", "manyturn.envs.talk.support.env:Support")
     register("manyturn/Talk-Tutor-v0", "manyturn.envs.talk.tutor.env:Tutor")
     register("manyturn/Search-v0", "manyturn.envs.search.env:Search")
+    register("manyturn/Drafts-v0", "manyturn.envs.drafts.env:Drafts")
+    register("manyturn/SQL-v0", "manyturn.envs.sql.env:SQL")
     register("manyturn/Code-v0", "manyturn.envs.code_interpreter.env:Code")
     register("manyturn/PivotOne-v0", "manyturn.envs.pivot.one:PivotOne")
     register("manyturn/PivotSign-v0", "manyturn.envs.pivot.sign:PivotSign")
