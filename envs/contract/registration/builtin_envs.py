@@ -9,6 +9,7 @@ def register_all() -> None:
     register("manyturn/Maze-v0", "manyturn.envs.classics.maze:Maze")
     register("manyturn/Sokoban-v0", "manyturn.envs.classics.sokoban:Sokoban")
     register("manyturn/Wordle-v0", "manyturn.envs.classics.wordle:Wordle")
+    register("manyturn/Clarify-v0", "manyturn.envs.clarify.env:Clarify")
     register("manyturn/Countdown-v0", "manyturn.envs.classics.countdown:Countdown")
     register("manyturn/Blocksworld-v0", "manyturn.envs.classics.blocksworld:Blocksworld")
     register("manyturn/Treasure-v0", "manyturn.envs.adventure.treasure:Treasure")
