@@ -1,13 +1,17 @@
 """Table of what a training will take, before it begins."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
+from manyturn.envs.contract.options.options import ConfigError
+from manyturn.recipes import names, refusals_by_recipe
 from manyturn.terminal import command_exit
 from manyturn.terminal.duration import duration
+from manyturn.terminal.overrides import parse_words
 from manyturn.terminal.results_table import say
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_folder import RunFolderError
@@ -41,13 +45,26 @@ def estimate_training(config: RunConfig, out: Path | None = None, console: Conso
     return estimate
 
 
+def estimate_named(name: str, words: Sequence[str], console: Console | None = None) -> "RunEstimate":
+    """The estimate of a training that a recipe or an environment names, with further options as for ``train``."""
+    from manyturn.api.training import configured
+
+    plain, options = parse_words(words)
+    if plain:
+        raise ConfigError(f"{plain[0]!r} is no option: write --section.name value")
+    is_recipe = name in names() or name.endswith(".toml")
+    with refusals_by_recipe([name] if is_recipe else []):
+        config = configured([name], options) if is_recipe else configured([], options, name)
+        return estimate_training(config, console=console)
+
+
 def show_estimate(config: RunConfig, estimate: "RunEstimate", advice: "list[Advice]", console: Console) -> None:
     """Print an estimate with its advice."""
-    total, lengths = estimate.total, estimate.lengths
+    total = estimate.total
     say(f"to do: {estimate.amounts.words}", console)
     say(f"a trial with these options took {duration(estimate.trial.seconds)} and is deleted; no run was begun", console)
-    title = f"estimate of the run: {duration(total.seconds)}, of which the CPU works {duration(total.cpu_seconds)}"
-    table = Table(title=title, title_justify="left")
+    say(f"estimate: {duration(total.seconds)}, in which the CPU works {duration(total.cpu_seconds)}", console)
+    table = Table()
     for head in ("part", "time", "share"):
         table.add_column(head, justify="left" if head == "part" else "right")
     for name, cost in estimate.parts.items():
@@ -74,7 +91,8 @@ _MEMORIES = {"peak_memory_mb": "main memory", "peak_device_mb": "the device's me
 def _signal(estimate: "RunEstimate") -> list[str]:
     if estimate.signal is None:
         return []
-    return [f"signal: {estimate.signal:.0%} of the groups in the trial's last step had episodes that earn differently"]
+    after = f" after {estimate.warmup} updates of imitation" if estimate.warmup else ""
+    return [f"signal: {estimate.signal:.0%} of the groups in the trial's last step{after} had episodes that differ"]
 
 
 def _assumptions(config: RunConfig, estimate: "RunEstimate") -> list[str]:

@@ -37,8 +37,8 @@ class RunAmounts:
         """The amounts of a run.
 
         Args:
-            tasks: numbers of ``train`` and ``validation`` tasks, and of ``held_out`` ones of each environment; ``expert``
-                is true where there is one.
+            tasks: numbers of tasks: of ``train``, of ``validation``, and of those that are ``held_out`` by environment;
+                ``expert`` is true where there is one.
         """
         warmup, evaluation = config.warmup, config.evaluation
         updates = warmup.max_updates if warmup.imitates else 0

@@ -63,6 +63,7 @@ class RunEstimate:
         memory_mb: at the peak of the trial; ``device`` where there is a GPU.
         usd: at endpoints that have prices; None where none was asked, or none has prices.
         trial: cost of the trial.
+        warmup: updates of imitation in it.
     """
 
     parts: Mapping[str, Cost]
@@ -73,6 +74,7 @@ class RunEstimate:
     memory_mb: Mapping[str, float]
     usd: float | None
     trial: Cost
+    warmup: int
 
     @property
     def total(self) -> Cost:
@@ -99,12 +101,11 @@ class RunEstimate:
             {name: trial.summary[name] for name in ("peak_memory_mb", "peak_device_mb") if name in trial.summary},
             _usd(amounts, costs.line),
             trial.cost,
+            trial.summary["warmup"].get("updates", 0),
         )
 
 
-def _parts(
-    config: RunConfig, amounts: RunAmounts, costs: PhaseCosts, lengths: EpisodeLengths
-) -> dict[str, Cost]:
+def _parts(config: RunConfig, amounts: RunAmounts, costs: PhaseCosts, lengths: EpisodeLengths) -> dict[str, Cost]:
     passes = 0
     if config.progress is not None and config.progress.is_fixed:
         passes = config.progress.exploration.passes

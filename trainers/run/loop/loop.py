@@ -66,7 +66,8 @@ async def train(
             that a folder from elsewhere names.
         steps: when resuming, how many steps the run has now; None: as many as before.
         report: receives each line of metrics as it is written; how far the vocabulary is, where that takes long;
-            ``{"phase": "begin", "tasks": COUNTS}`` once the checks have passed; and notices, ``{"phase": "notice", "notice": TEXT}``.
+            ``{"phase": "begin", "tasks": COUNTS}`` once the checks have passed; and notices, ``{"phase": "notice",
+            "notice": TEXT}``.
 
     Returns:
         The summary, which is written to ``summary.json`` too.
@@ -279,7 +280,7 @@ async def _ordered(run: Run, state: State, folder: RunFolder) -> AsyncIterator[S
 
 
 def _task_counts(run: Run) -> dict[str, Any]:
-    """Tasks of ``train`` and ``validation``, held-out ones of each environment, and whether every task has an expert."""
+    """Numbers of tasks, held-out ones by environment; ``expert`` is true where there is one."""
     config, facts = run.config, run.seats.facts
     validation = len(run.seats.tasks("validation")) if "validation" in facts.splits else 0
     held_out = [len(own.tasks(config.evaluation.split)) for own in members_of(run.seats).values()]
