@@ -45,16 +45,25 @@ def estimate_training(config: RunConfig, out: Path | None = None, console: Conso
     return estimate
 
 
-def estimate_named(name: str, words: Sequence[str], console: Console | None = None) -> "RunEstimate":
-    """The estimate of a training that a recipe or an environment names, with further options as for ``train``."""
+def estimate_named(
+    name: str, recipes: Sequence[str], words: Sequence[str], console: Console | None = None
+) -> "RunEstimate":
+    """The estimate of a training that has not begun.
+
+    Args:
+        name: of a recipe or an environment.
+        recipes: further recipes on top.
+        words: further options, as for ``train``.
+    """
     from manyturn.api.training import configured
 
     plain, options = parse_words(words)
     if plain:
         raise ConfigError(f"{plain[0]!r} is no option: write --section.name value")
     is_recipe = name in names() or name.endswith(".toml")
-    with refusals_by_recipe([name] if is_recipe else []):
-        config = configured([name], options) if is_recipe else configured([], options, name)
+    loaded = [name, *recipes] if is_recipe else list(recipes)
+    with refusals_by_recipe(loaded):
+        config = configured(loaded, options, None if is_recipe else name)
         return estimate_training(config, console=console)
 
 

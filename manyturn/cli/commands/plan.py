@@ -11,6 +11,7 @@ CARD = Parameter(group=Group.create_ordered("A graphics card"))
 def plan(
     run: str,
     *words: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)],
+    recipe: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     steps: int | None = None,
     first: int | None = None,
     staleness: Annotated[tuple[int, ...], Parameter(negative="", show_default=False)] = (),
@@ -34,6 +35,8 @@ def plan(
         Environment or recipe of a run that has not begun, or folder of one that has; with --gpu a recipe.
     words
         Options of a run that has not begun.
+    recipe
+        Recipes of such a run, as for train.
     steps
         Of the whole run. Default: as many as its configuration says.
     first
@@ -56,8 +59,8 @@ def plan(
     if gpu is not None:
         from manyturn.api.card_forecast import StepLengths, plan_step
 
-        if steps or first or staleness or places:
-            raise ValueError("--gpu plans one step: leave --steps, --first, --staleness and --places out")
+        if steps or first or staleness or places or recipe:
+            raise ValueError("--gpu plans one step: leave --recipe, --steps, --first, --staleness and --places out")
         plan_step(
             run, words, gpu, StepLengths(turns, prompt_tokens, reply_tokens, 1.0 if distinct is None else distinct)
         )
@@ -69,10 +72,10 @@ def plan(
             raise ValueError(f"{run} is no folder of a run, whose steps --first, --staleness and --places are about")
         from manyturn.api.training_estimate import estimate_named
 
-        estimate_named(run, [*words, *([] if steps is None else ["--steps", str(steps)])])
+        estimate_named(run, recipe, [*words, *([] if steps is None else ["--steps", str(steps)])])
         return
-    if words:
-        raise ValueError(f"{words[0]!r} is an option of a run, and {run} has its options: leave it out")
+    if others := [*words, *(f"--recipe {name}" for name in recipe)]:
+        raise ValueError(f"{others[0]!r} is of a run that has not begun, and {run} has its options: leave it out")
     from manyturn.api.resource_estimate import plan_run
 
     plan_run(Path(run), steps, first, staleness, places)

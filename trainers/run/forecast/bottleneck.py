@@ -42,17 +42,17 @@ def bottleneck(config: RunConfig, estimate: RunEstimate) -> Advice:
 
 def warnings(config: RunConfig, estimate: RunEstimate) -> list[Advice]:
     """Advice on what else a trial has shown: groups without a signal, cut replies, memory that is nearly full."""
-    found, line = list[Advice](), estimate.line
+    remarks, line = list[Advice](), estimate.line
     if not config.warmup.imitates and estimate.signal is not None and estimate.signal < _FEW:
         success = line.get("success") or 0.0
         change = "easier tasks, or a warm-up by imitation" if success < 1 / 2 else "harder tasks"
-        found.append(Advice(f"{estimate.signal:.0%} of groups have a signal", f"{change}, or a larger rollout.group"))
+        remarks.append(Advice(f"{estimate.signal:.0%} of groups have a signal", f"{change}, or a larger rollout.group"))
     if (line.get("cut") or 0.0) > _MANY:
         limit = config.sampling.max_tokens
-        found.append(Advice(f"{line['cut']:.0%} of replies are cut", f"a sampling.max_tokens above {limit}"))
+        remarks.append(Advice(f"{line['cut']:.0%} of replies are cut", f"a sampling.max_tokens above {limit}"))
     if estimate.memory_mb.get("peak_memory_mb", 0.0) * 1e6 > _FULL * main_memory()[0]:
-        found.append(Advice("main memory is nearly full", "a lower learner.micro_tokens or rollout.concurrency"))
-    return found
+        remarks.append(Advice("main memory is nearly full", "a lower learner.micro_tokens or rollout.concurrency"))
+    return remarks
 
 
 def _playing(config: RunConfig, estimate: RunEstimate) -> Advice:
