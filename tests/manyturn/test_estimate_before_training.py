@@ -18,8 +18,11 @@ from manyturn.trainers.run.forecast.trial import Cost, Stamped, Trial, trial_con
 TASKS = {"train": 500, "validation": 40, "held_out": [100], "expert": True}
 OPTIONS = [
     *("--model.width", 16, "--model.layers", 1, "--model.heads", 2, "--agent.max-context", 256, "--device", "cpu"),
-    *("--warmup.episodes", 40, "--warmup.max-updates", 70, "--warmup.until-success", 0, "--warmup.check-every", 35),
-    *("--warmup.check-episodes", 8, "--rollout.tasks", 4, "--rollout.group", 4, "--steps", 3, "--evaluation.limit", 20),
+    *("--rollout.tasks", 4, "--rollout.group", 4, "--steps", 3, "--evaluation.limit", 20),
+]
+WARMUP = [
+    *("--warmup.episodes", 40, "--warmup.max-updates", 70, "--warmup.until-success", 0),
+    *("--warmup.check-every", 35, "--warmup.check-episodes", 8),
 ]
 
 
@@ -112,7 +115,7 @@ def test_a_dry_run_prints_what_the_run_takes_and_leaves_nothing(command, tmp_pat
 @pytest.mark.deep
 def test_a_dry_run_touches_nothing_and_the_training_has_the_same_bits(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    train = ["train", "manyturn/Maze-v0", *OPTIONS]
+    train = ["train", "manyturn/Maze-v0", *OPTIONS, *WARMUP]
     assert command(*train, "--out", "before").code == 0
     dry = command(*train, "--out", "after", "--dry")
     assert dry.code == 0 and sorted(path.name for path in tmp_path.iterdir()) == ["before"], dry.err
@@ -124,7 +127,7 @@ def test_a_dry_run_touches_nothing_and_the_training_has_the_same_bits(command, t
     lines = [[(x["step"], x.get("loss")) for x in read_metrics(tmp_path / run)] for run in ("before", "after")]
     assert lines[0] == lines[1]
     assert "holds a run already" in command(*train, "--out", "after", "--dry").err
-    planned = command("plan", "manyturn/Maze-v0", *OPTIONS)
+    planned = command("plan", "manyturn/Maze-v0", *OPTIONS, *WARMUP)
     amounts = re.compile(r"^to do: (.*?)[;\n]", re.MULTILINE)
     assert planned.code == 0 and amounts.findall(planned.out) == amounts.findall(dry.out), planned.err
 

@@ -67,7 +67,9 @@ def plan(
         return
     if any(value is not None for value in (turns, prompt_tokens, reply_tokens, distinct)):
         raise ValueError("lengths of episodes belong to --gpu: give that too, or leave them out")
-    if not Path(run).is_dir():
+    from manyturn.recipes import names
+
+    if not Path(run).is_dir() and ({"/", ":"} & set(run) or run.endswith(".toml") or run in names()):
         if first or staleness or places:
             raise ValueError(f"{run} is no folder of a run, whose steps --first, --staleness and --places are about")
         from manyturn.api.training_estimate import estimate_named
