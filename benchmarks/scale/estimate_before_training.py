@@ -1,7 +1,8 @@
 """Estimates that ``manyturn train --dry`` makes before five runs, next to what the runs then took.
 
     python -m benchmarks.scale.estimate_before_training                    about ten minutes on a free machine
-    python -m benchmarks.scale.estimate_before_training --runs quickstart
+    python -m benchmarks.scale.estimate_before_training --runs quickstart --out FILE
+    python -m benchmarks.scale.estimate_before_training --page             the table of docs/planning.md from the result
 
 Estimate and run are processes of their own, one after the other. Seconds of the CPU compare them also where other
 programs share the machine, which stretch seconds of the clock. The curve and the report, which are drawn after a run,
@@ -13,16 +14,21 @@ import asyncio
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.kit.process import measure_apart
-from benchmarks.kit.provenance import RESULTS, origin, write
+from benchmarks.kit.provenance import RESULTS, ROOT, origin, write
+from benchmarks.kit.table import table
 from manyturn.api.training import configured
 from manyturn.terminal.overrides import parse_overrides
 from manyturn.trainers.recipe.config import RunConfig
 
 OUT = RESULTS / "estimate.json"
+PAGE = ROOT / "docs" / "planning.md"
+BEGIN = "<!-- figures: python -m benchmarks.scale.estimate_before_training --page -->"
+END = "<!-- end of estimates -->"
 RUNS: dict[str, tuple[tuple[str, ...], str | None, str]] = {
     "quickstart": (("quickstart",), None, "--steps 15"),
     "grpo in a maze": (
@@ -81,13 +87,44 @@ def taken(name: str) -> dict[str, Any]:
     return {"seconds": round(cost.seconds, 1), "cpu_seconds": round(cost.cpu_seconds, 1)}
 
 
+def section(result: Mapping[str, Any]) -> str:
+    """The text between the page's marks, from a result file's content."""
+    rows = [
+        (
+            row["run"],
+            *(f"{row[who]['seconds']:,.0f}" for who in ("estimate", "taken")),
+            f"{row['ratio']['seconds']:.2f}",
+            *(f"{row[who]['cpu_seconds']:,.0f}" for who in ("estimate", "taken")),
+            f"{row['ratio']['cpu_seconds']:.2f}",
+            f"{row['estimate']['trial_cpu_seconds']:,.0f}",
+        )
+        for row in result["rows"]
+    ]
+    head = ("run", "seconds, estimated", "taken", "ratio", "of the CPU, estimated", "taken", "ratio", "of the trial")
+    machine = f"[estimate.json](../benchmarks/results/estimate.json): on {result['machine']}, with a load of {result['load']} at the beginning, at commit {result['commit']}."
+    return f"{machine}\n\n{table(head, rows)}"
+
+
+def page(text: str, result: Mapping[str, Any] | None) -> str:
+    """The page with the section that belongs to the result, or that there is none."""
+    before, begins, rest = text.partition(BEGIN)
+    _, ends, after = rest.partition(END)
+    if not (begins and ends):
+        raise SystemExit(f"the page has lost its marks {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n\n{section(result) if result else 'No result is committed yet.'}\n\n{END}{after}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", nargs="+", choices=RUNS, default=list(RUNS))
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--estimate", choices=RUNS, help=argparse.SUPPRESS)
     parser.add_argument("--take", choices=RUNS, help=argparse.SUPPRESS)
+    parser.add_argument("--page", action="store_true", help="write the table of docs/planning.md; measures nothing")
     chosen = parser.parse_args()
+    if chosen.page:
+        PAGE.write_text(page(PAGE.read_text(), json.loads(chosen.out.read_text())))
+        return
     if chosen.estimate or chosen.take:
         print(json.dumps(estimated(chosen.estimate) if chosen.estimate else taken(chosen.take)))
         return
