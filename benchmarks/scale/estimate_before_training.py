@@ -101,7 +101,8 @@ def section(result: Mapping[str, Any]) -> str:
         for row in result["rows"]
     ]
     head = ("run", "seconds, estimated", "taken", "ratio", "of the CPU, estimated", "taken", "ratio", "of the trial")
-    machine = f"[estimate.json](../benchmarks/results/estimate.json): on {result['machine']}, with a load of {result['load']} at the beginning, at commit {result['commit']}."
+    link = f"[{OUT.name}](../benchmarks/results/{OUT.name})"
+    machine = f"{link}: on {result['machine']}, with a load of {result['load']}, at commit {result['commit']}."
     return f"{machine}\n\n{table(head, rows)}"
 
 
