@@ -17,7 +17,7 @@ Section = TypeVar("Section", bound=Options)
 # An endpoint is evaluated and never trained; the last ones are of improvements.
 _SECTIONS = frozenset({*RunConfig.model_fields, "endpoint", *ImprovementConfig.model_fields})
 _CHOICES = {**CHOICES, "method": "name", "retrieval": "name"}
-SWITCHES = ("accept-config", "accept-env", "accept-code")  # options of train without a value
+SWITCHES = ("dry", "accept-config", "accept-env", "accept-code")  # options of train without a value
 _HEADERS = "endpoint.headers."  # whose names are the server's, dashes included
 
 

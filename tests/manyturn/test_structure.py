@@ -115,7 +115,7 @@ ROOMS = {
     ),
     "trainers/learn": ([{"passes", "objective"}, {"reading"}, {"heads"}, {"learner"}, {"columns", "ranks"}], 18),
     "trainers/play": ([{"tasks", "guidance"}, {"rollout", "judges"}, {"order"}], 5),
-    "trainers/run": ([{"setup"}, {"warmup"}, {"step"}, {"loop"}], 6),
+    "trainers/run": ([{"setup"}, {"warmup"}, {"step"}, {"loop"}, {"forecast"}], 7),
     "envs": (
         [
             {"contract"},
