@@ -1,6 +1,6 @@
 """A policy that is shown experience: a wrapper of any policy, which adds text to the instructions of each episode."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manyturn.agents.evaluation.replay_policy import Replay
@@ -8,7 +8,7 @@ from manyturn.agents.experience.retrieval.ranking import RETRIEVALS, Ranking, re
 from manyturn.agents.experience.retrieval.selection import Selector, prompt_of
 from manyturn.agents.experience.store import Experience, ExperienceEntry
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.play.episode import Act, Onlooker, Player, Policy
+from manyturn.agents.play.episode import Act, Counting, Onlooker, Player, Policy
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
@@ -88,6 +88,10 @@ class _ReadsFirst:
     @property
     def ledger(self) -> Ledger | None:
         return None if self._player is None else self._player.ledger
+
+    @property
+    def measures(self) -> Mapping[str, float]:
+        return self._player.measures if isinstance(self._player, Counting) else {}
 
     async def act(self, step: Answer, seat: Seat) -> Act:
         if self._player is None:

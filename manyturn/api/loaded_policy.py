@@ -165,3 +165,9 @@ class _OwnSeat:
         if (ask := offered(self._env, "expert")) is None:
             raise Unsupported(f"{self.name} has no expert: give it a method expert()")
         return ask()
+
+    async def snapshot(self) -> str:
+        raise Unsupported(f"{self.name} is the caller's own, where nothing is tried out: evaluate with --search")
+
+    async def restore(self, snapshot: str) -> Answer:
+        raise Unsupported(f"{self.name} is the caller's own, and its turns stand: evaluate with --search")

@@ -27,6 +27,8 @@ from manyturn.agents.play.python_policy import policy_in_file
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
+from manyturn.agents.search.method import SEARCHES
+from manyturn.agents.search.searching_policy import Searching
 from manyturn.api.task_panel_file import as_toml
 from manyturn.envs.contract.options.options import ConfigError, Options, one_line, unknown
 from manyturn.envs.contract.registration.env_registry import is_file
@@ -62,6 +64,8 @@ class EvaluateConfig(Options):
     """Other policies for roles of a run, by the role's name."""
     retrieval: Annotated[Any, RETRIEVALS.field] = Bm25Config()
     """How entries of an experience are found, if not as in the improvement that made it."""
+    search: Annotated[Any, SEARCHES.optional_field] = None
+    """A search before each episode is played: best_of_n, beam, tree, or a plugin's. Unset: none."""
 
 
 SECTIONS = tuple(EvaluateConfig.model_fields)
@@ -132,7 +136,7 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
     Args:
         word: expert, random, replay:FOLDER, FILE.py:POLICY, openai:MODEL, a run's folder, a checkpoint, or a model's
             folder, GGUF file or id.
-        options: options by section, as ``parse_overrides`` found them: agent, sampling, engine, endpoint.
+        options: options by section, as ``parse_overrides`` found them: agent, sampling, engine, endpoint, search.
 
     Raises:
         ValueError: there is no such policy, or an option does not exist or would have no effect on it.
@@ -153,13 +157,14 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
     if word.startswith("openai:"):
         _refuse(options, ("engine",), "openai:MODEL asks an endpoint")
         _refuse(options, ("roles",), "openai:MODEL plays every role")
+        _refuse(options, ("search",), "openai:MODEL gives no tokens to say again; name a run or a model here")
         return _behind_endpoint(word.removeprefix("openai:"), options)
     if word == "openai":
         raise ValueError(f"which model of the endpoint? {_NAME_IT}")
     _refuse(options, ("endpoint",), _NO_ENDPOINT)
     folder = Path(word).resolve() if Path(word).exists() else Path(word)
     if is_run(folder):
-        return _trained(folder, options)
+        return _after_search(_trained(folder, options), word, options)
     _refuse(options, ("roles",), "a model plays every role")
     if folder.is_file() and folder.suffix != ".gguf":
         also = f"{word}:POLICY, " if word.endswith(".py") else ""
@@ -168,7 +173,28 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
         raise ValueError(_no_folder(Path(word)))
     if not folder.exists() and _HOSTED.fullmatch(word):
         raise ValueError(f"{word} is a model at an endpoint: write openai:{word}, and set OPENAI_BASE_URL")
-    return _model(word, options)
+    return _after_search(_model(word, options), word, options)
+
+
+def _after_search(candidate: Candidate, word: str, options: PolicyOptions) -> Candidate:
+    """The policy with the search that options name, if they name one.
+
+    Raises:
+        ValueError: the policy cannot search, or the search would have no effect.
+    """
+    if "search" not in options:
+        return candidate
+    agent = candidate.policy
+    if not isinstance(agent, Agent):
+        raise OverrideError("--search has no effect on a run of several roles: evaluate it without, or one of one role")
+    given = options["search"]
+    if not isinstance(given, Mapping) or "name" not in given:
+        raise OverrideError(f"--search names no method: add --search.name with one of {', '.join(SEARCHES.names())}")
+    try:
+        config = SEARCHES.parse(given)
+    except ValidationError as error:
+        raise OverrideError(one_line(error, "search")) from None
+    return replace(candidate, policy=Searching(agent, config, word, candidate.max_turns))
 
 
 def sections_of(word: str) -> tuple[str, ...]:
@@ -177,7 +203,8 @@ def sections_of(word: str) -> tuple[str, ...]:
         return ()
     if word.startswith("openai:"):
         return ("agent", "sampling", "endpoint")
-    return ("sampling", "engine", "roles") if is_run(Path(word).resolve()) else ("agent", "sampling", "engine")
+    own = ("sampling", "engine", "roles") if is_run(Path(word).resolve()) else ("agent", "sampling", "engine")
+    return (*own, "search")
 
 
 def is_run(folder: Path) -> bool:

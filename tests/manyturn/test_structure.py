@@ -102,11 +102,11 @@ ROOMS = {
             {"model"},
             {"engine"},
             {"play"},
-            {"records"},
+            {"records", "search"},
             {"evaluation"},
             {"experience", "scorecard", "trajectories"},
         ],
-        24,
+        28,
     ),
     "trainers": ([{"credit"}, {"credit_audit", "learn", "play"}, {"recipe"}, {"record"}, {"run"}], 12),
     "trainers/credit": (
@@ -184,6 +184,8 @@ ALGORITHMS = (
     "agents/text/formats",
     "agents/experience/methods",
     "agents/experience/retrieval/rankings",
+    "agents/search/methods",
+    "agents/search/values",
     "agents/model/models",
     "trainers/record/trackers/loggers",
 )
