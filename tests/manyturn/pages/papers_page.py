@@ -144,7 +144,8 @@ An acronym is not a method: AEPO, ARPO, EPO, MPO and SPO each name two papers. S
 This page is made from the recipes and the docstrings of what they name, and a test compares it
 (`python tests/manyturn/pages/papers_page.py > docs/papers.md`). A recipe of several papers has a row for each. Numbers
 of authors, or of others where the name of the file says so, are in [tests/golden](../tests/golden/README.md). Rows at
-the end are of stages without a recipe, of wrappers, of methods of [`manyturn improve`](experience.md), and of [searches](search.md).
+the end are of stages without a recipe, of wrappers, of methods of [`manyturn improve`](experience.md), and of
+[searches](search.md).
 
 | paper | arXiv | recipe | what differs | test |
 |---|---|---|---|---|
