@@ -9,7 +9,6 @@ expected.
 
 import argparse
 import json
-import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -61,29 +60,30 @@ def searches(plan: Mapping[str, Any]) -> Iterator[tuple[str, int, str, dict[str,
             yield "best_of_n", budget, value, METHODS["best_of_n"]
 
 
-def one_world(run: Path, folder: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Success of a policy without a search, greedy and sampled, and after each search."""
+def rows_of(run: Path, folder: Path, plan: Mapping[str, Any], result: dict[str, Any]) -> Iterator[None]:
+    """Measure a policy without a search, greedy and sampled, and after each search; each adds to the result."""
     common: dict[str, Any] = {"limit": plan["panel"], "seed": plan["seed"]}
     plain = {name: folder / name for name in ("sampled", "greedy")}
     for name, temperature in (("sampled", 1.0), ("greedy", 0.0)):
         mt.evaluate(str(run), out=plain[name], sampling={"temperature": temperature}, **common)
-    rows, folders = list[dict[str, Any]](), dict[tuple[str, int, str], Path]()
+    result |= {"plain": {name: measured(out) for name, out in plain.items()}, "searches": []}
+    folders = dict[tuple[str, int, str], Path]()
     for method, budget, value, options in searches(plan):
-        out = folders[method, budget, value] = folder / f"{method}-{budget}-{value}".replace(", ", "-").replace(
-            " ", "-"
-        )
-        began = time.process_time()
+        name = f"{method}-{budget}-{value}".replace(", ", "-").replace(" ", "-")
+        out = folders[method, budget, value] = folder / name
         mt.evaluate(str(run), out=out, search={**options, "tokens": budget, "value": value}, **common)
         row = {"method": method, "tokens_most": budget, "value": value, **measured(out)}
         row["over_plain"] = against(plain["sampled"], out)
         if (rival := folders.get(("best_of_n", budget, value))) is not None and rival != out:
             row["over_best_of_n"] = against(rival, out)
-        rows.append({**row, "cpu_seconds": round(time.process_time() - began, 1)})
-    return {"plain": {name: measured(out) for name, out in plain.items()}, "searches": rows}
+        result["searches"].append(row)
+        yield
 
 
-def verdicts(worlds: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, bool]:
-    """Verdicts on what was expected."""
+def verdicts(worlds: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, bool] | None:
+    """Verdicts on what was expected; None until every search is measured."""
+    if any(len(worlds.get(world, {}).get("searches", ())) < len([*searches(plan)]) for world in plan["worlds"]):
+        return None
     most = max(plan["budgets"])
 
     def row(world: str, method: str, value: str = "progress") -> dict[str, Any]:
@@ -133,9 +133,10 @@ def main(words: Sequence[str] | None = None) -> None:
     worlds = dict[str, Any]()
     for name, world in plan["worlds"].items():
         run = trained(chosen.run_folder / name, world, plan)
-        worlds[name] = one_world(run, chosen.run_folder / f"{name}-evaluations", plan)
-    write(chosen.out, about, {"plan": plan, "verdicts": verdicts(worlds, plan), "worlds": worlds})
-    draw(worlds, chosen.out.with_suffix(".png"))
+        worlds[name] = dict[str, Any]()
+        for _ in rows_of(run, chosen.run_folder / f"{name}-evaluations", plan, worlds[name]):
+            write(chosen.out, about, {"plan": plan, "verdicts": verdicts(worlds, plan), "worlds": worlds})
+            draw(worlds, chosen.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

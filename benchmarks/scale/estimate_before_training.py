@@ -63,7 +63,7 @@ def config_of(name: str) -> RunConfig:
 
 def estimated(name: str) -> dict[str, Any]:
     """The estimate of a run, and what its trial took."""
-    from manyturn.api.training_estimate import estimate_training
+    from manyturn.api.estimates.training_estimate import estimate_training
 
     estimate = estimate_training(config_of(name))
     return {

@@ -31,7 +31,7 @@ from manyturn.api.evaluation import (
     secrets_of,
     settings_in_python,
 )
-from manyturn.api.named_policy import SECTIONS, sections_of
+from manyturn.api.named_policy import SECTIONS, option_in, sections_of
 from manyturn.api.task_panel_file import TaskChoice, panel_of
 from manyturn.envs.contract.options.options import ConfigError, one_line, unknown
 from manyturn.terminal.event_loop import result_of
@@ -191,6 +191,11 @@ async def _policies(
     writes, word = METHODS.apply(config.method).writes, settings.writer
     if word is not None and not writes:
         raise ConfigError(f"--writer has no effect: the method {config.method.name} asks for no texts; leave it out")
+    if "search" in options:
+        raise OverrideError(
+            f"--{option_in(options, 'search')} has no effect on an improvement, as attempts are plain: leave it out, "
+            "and evaluate the policy with --search and --experience afterwards"
+        )
     bare = replace(settings.world, out=None, tasks=None)
     async with AsyncExitStack() as stack:
         takes = sections_of(word) if word is not None else ()

@@ -35,6 +35,7 @@ from manyturn.envs.contract.registration.env_registry import is_file
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import Panel, portable_name
 from manyturn.terminal.overrides import OverrideError, changed, chosen
+from manyturn.trainers.play.judges import judged_place as judged_place  # registers a value of searches
 from manyturn.trainers.recipe.role_config import ENDPOINT_AGENT, MODEL_AGENT, RoleConfig, RoleKind
 
 if TYPE_CHECKING:

@@ -143,14 +143,14 @@ def train(
     out
         Folder of the run; default: runs/ENV, numbered.
     dry
-        Do not train. Try these options for a few updates and steps in a temporary folder, and print what the run will
-        take: minutes, memory, tokens, groups with a signal, money at endpoints, what limits it, and what to change.
+        Do not train: try these options briefly in a temporary folder, and print what the run will take, what limits
+        it, and what to change.
     resume
         Continue the run in this folder from its last checkpoint, a finished one too: with --steps N until it has N
         steps. Takes no other options than that and the next three.
     accept_config
         Continue although the run's config.toml was edited since, or a partner in a role is another one; summary.json
-        then says what was changed, and when.
+        then says what was changed.
     accept_env
         Continue although the environment has changed since, such as a file of it; summary.json, metrics and report then
         say what differs, and from which step on.
@@ -427,7 +427,7 @@ def _begin(config: Any, out: Path, *, dry: bool) -> None:
     """Train, or estimate what the training will take."""
     if not dry:
         return _train(config, out)
-    from manyturn.api.training_estimate import estimate_training
+    from manyturn.api.estimates.training_estimate import estimate_training
 
     estimate_training(config, out)
 

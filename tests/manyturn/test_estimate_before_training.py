@@ -116,7 +116,10 @@ def test_a_dry_run_prints_what_the_run_takes_and_leaves_nothing(command, tmp_pat
 def test_a_dry_run_touches_nothing_and_the_training_has_the_same_bits(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     train = ["train", "manyturn/Maze-v0", *OPTIONS, *WARMUP]
-    assert command(*train, "--out", "before").code == 0
+    begun = command(*train, "--out", "before")
+    assert begun.code == 0 and begun.out.index("to do: ") < begun.out.index("estimate: ") < begun.out.index(
+        "step        2"
+    )
     dry = command(*train, "--out", "after", "--dry")
     assert dry.code == 0 and sorted(path.name for path in tmp_path.iterdir()) == ["before"], dry.err
     for word in ("estimate: ", "imitating", "playing", "memory: ", "tokens: ", "signal: ", "limited by "):

@@ -80,6 +80,19 @@ def test_values_say_which_path_is_played(run, tmp_path, command):
     assert likely["measures"]["search_reply_tokens"]["mean"] > progress["measures"]["search_reply_tokens"]["mean"]
 
 
+def test_a_judge_prefers_what_its_rule_prefers(run, tmp_path, command):
+    words = ("--search", "best_of_n", "--search.tokens", BUDGET, "--search.value", "judge", "--search.value.rule")
+    evaluated(command, run, tmp_path / "plain")
+    evaluated(command, run, tmp_path / "judged", *words, "repetition")
+    repeats = {}
+    for name in ("plain", "judged"):
+        turns = [(row["task"], row["anchor"], row["action"]) for row in read_turns(tmp_path / name / "turns.parquet")]
+        repeats[name] = len(turns) - len(set(turns))
+    assert repeats["judged"] < repeats["plain"] - 12  # one of each episode
+    ended = command("evaluate", run, *words, "expert")
+    assert ended.code != 0 and "repetition" in ended.err
+
+
 def test_an_interrupted_search_continues_and_another_one_is_refused(run, tmp_path, command):
     words = ("--search", "tree", "--search.tokens", BUDGET)
     first = evaluated(command, run, tmp_path / "out", *words)
@@ -113,6 +126,11 @@ def test_policies_without_tokens_cannot_search(command):
     for policy in ("expert", "openai:model"):
         ended = command("evaluate", policy, "--env", "manyturn/Maze-v0", "--search", "tree", "--search.tokens", 50)
         assert ended.code != 0 and "--search.name has no effect" in ended.err
+
+
+def test_an_improvement_refuses_a_search(run, tmp_path, command):
+    ended = command("improve", run, "--method", "cases", "--search", "tree", "--out", tmp_path / "better")
+    assert ended.code != 0 and "--search.name has no effect" in ended.err and "evaluate" in ended.err
 
 
 def test_worlds_without_progress_and_worlds_that_stray_are_no_score(run, tmp_path, command):

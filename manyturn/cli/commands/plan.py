@@ -57,7 +57,7 @@ def plan(
         Share of the tokens of all rows that is left where common beginnings count once. Default: 1.
     """
     if gpu is not None:
-        from manyturn.api.card_forecast import StepLengths, plan_step
+        from manyturn.api.estimates.card_forecast import StepLengths, plan_step
 
         if steps or first or staleness or places or recipe:
             raise ValueError("--gpu plans one step: leave --recipe, --steps, --first, --staleness and --places out")
@@ -72,12 +72,12 @@ def plan(
     if not Path(run).is_dir() and ({"/", ":"} & set(run) or run.endswith(".toml") or run in names()):
         if first or staleness or places:
             raise ValueError(f"{run} is no folder of a run, whose steps --first, --staleness and --places are about")
-        from manyturn.api.training_estimate import estimate_named
+        from manyturn.api.estimates.training_estimate import estimate_named
 
         estimate_named(run, recipe, [*words, *([] if steps is None else ["--steps", str(steps)])])
         return
     if others := [*words, *(f"--recipe {name}" for name in recipe)]:
         raise ValueError(f"{others[0]!r} is of a run that has not begun, and {run} has its options: leave it out")
-    from manyturn.api.resource_estimate import plan_run
+    from manyturn.api.estimates.resource_estimate import plan_run
 
     plan_run(Path(run), steps, first, staleness, places)
