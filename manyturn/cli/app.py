@@ -209,8 +209,7 @@ def evaluate(
     Options of the policy are named as in a run's configuration: --sampling.temperature 0 --sampling.max-tokens 32
     --engine.max-batch 64 for runs too; --agent.context window --agent.format free_text --agent.show-admissible true for
     models and endpoints; and --endpoint.timeout 30 for endpoints, see docs/endpoints.md. A model's agent.max-context is
-    its own limit, at most 8192, unless it is given. --search.name best_of_n --search.tokens 500 lets a run or a model
-    here try replies out before it plays, see docs/search.md.
+    its own limit, at most 8192, unless it is given. docs/search.md: --search tree --search.tokens 500.
 
     Parameters
     ----------
