@@ -36,6 +36,11 @@ REFUSED_OF_PLAY: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"agent.only_admissible": False},
     ),
     (
+        {"warmup": {"among": "vocabulary"}},
+        r"warmup\.among = 'vocabulary' has no effect where replies are not limited, .* set agent\.only_admissible",
+        {"warmup": {"among": "vocabulary"}, "agent": {"only_admissible": True}},
+    ),
+    (
         {"warmup": {"labels": "expert", "noise": 0.0}},
         r"warmup\.labels = 'expert' has no effect where only the expert acts: set warmup\.policy_share",
         {"warmup": {"labels": "expert"}},

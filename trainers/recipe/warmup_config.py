@@ -46,6 +46,10 @@ class WarmupConfig(Options):
     observed: Annotated[float, _EPISODES, _HERE] = Field(default=0.0, ge=0)
     """What a token of the environment's text weighs, where one that is said weighs 1. A model that begins from nothing
     learns to copy from what it sees long before the few words that it says would teach it."""
+    among: Annotated[Literal["admissible", "vocabulary"], _EPISODES, _HERE] = "admissible"
+    """Tokens among which an imitated one is learnt, with agent.only_admissible: those that the turn's commands leave
+    open there, or all of the vocabulary. In the former a name that no other could replace has no gradient, so that a
+    model that begins from nothing learns to copy names much later; success is measured among commands either way."""
     plateau: Annotated[int | None, _EPISODES, _HERE] = Field(default=None, ge=1)
     """Measurements in a row without a higher success after which the warm-up ends, once there is a success; unset: it
     goes on."""
@@ -65,8 +69,16 @@ class WarmupConfig(Options):
         return self.episodes == "stream"
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        by_labels = self._refuse_all_actions(env) or self._refuse_labels(env)
+        by_labels = self._refuse_all_actions(env) or self._refuse_labels(env) or self._refuse_among(run)
         return by_labels or self._refuse_stream() or self._refuse_trajectories(run)
+
+    def _refuse_among(self, run: Any) -> str | None:
+        if not self.imitates or self.among == "admissible" or run.agent.only_admissible:
+            return None
+        return (
+            "warmup.among = 'vocabulary' has no effect where replies are not limited, which are learnt so anyway: set "
+            "agent.only_admissible, or leave it out"
+        )
 
     def _refuse_all_actions(self, env: EnvFacts | None) -> str | None:
         if not self.imitates or self.labels != "all_actions" or env is None:

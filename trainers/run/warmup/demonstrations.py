@@ -133,7 +133,9 @@ def learnt_from(run: Run, episodes: Sequence[Episode]) -> list[Episode]:
 
 def samples_by_policy(run: Run, good: Sequence[Episode]) -> list[list[Sample]]:
     """The sequences that each policy imitates of these episodes."""
-    return [imitation_samples(own, observed=bool(run.config.warmup.observed)) for own in _views(run, good)]
+    config = run.config.warmup
+    observed, among_all = bool(config.observed), config.among == "vocabulary"
+    return [imitation_samples(own, observed=observed, among_all=among_all) for own in _views(run, good)]
 
 
 def _views(run: Run, good: Sequence[Episode]) -> list[list[Episode]]:

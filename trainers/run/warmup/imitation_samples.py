@@ -10,7 +10,7 @@ from manyturn.agents.tokens.ledger import ON_PURPOSE, Label, Ledger
 from manyturn.trainers.learn.passes.samples import Sample, samples_of
 
 
-def imitation_samples(episodes: Sequence[Episode], *, observed: bool = False) -> list[Sample]:
+def imitation_samples(episodes: Sequence[Episode], *, observed: bool = False, among_all: bool = False) -> list[Sample]:
     """The sequences of E episodes with the tokens to imitate as those that were said.
 
     A turn is imitated as it was played, unless its reply was wrong on purpose or the expert's label is another one.
@@ -19,7 +19,13 @@ def imitation_samples(episodes: Sequence[Episode], *, observed: bool = False) ->
 
     Args:
         observed: also learn from observations, so that a sequence without any reply to imitate stays.
+        among_all: have each token learnt among all of the vocabulary, where it was limited too.
     """
+    samples = _samples(episodes, observed=observed)
+    return [replace(sample, allowed={}) for sample in samples] if among_all else samples
+
+
+def _samples(episodes: Sequence[Episode], *, observed: bool) -> list[Sample]:
     samples = []
     for sample in samples_of(episodes):
         ledger = _ledger(episodes[sample.episode])

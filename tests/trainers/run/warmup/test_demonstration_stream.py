@@ -106,3 +106,23 @@ def test_a_warm_up_ends_where_success_stands(tmp_path):
     successes = [line["success"] for line in read_metrics(tmp_path / "run") if line["phase"] == "warmup"]
     assert summary["warmup"]["updates"] == 5 * len(successes) < 200
     assert 0 < max(successes) == successes[-4] and max(successes[:-4], default=0.0) < successes[-4]
+
+
+@pytest.mark.parametrize("among", ["admissible", "vocabulary"])
+def test_a_name_that_no_other_could_replace_is_learnt_among_all_words(tmp_path, among):
+    """Each turn lists the one right word, so that a limited policy has nothing to learn; then it may say any word."""
+    lists_one = "    def admissible(self):\n        return [self.word()]\n"
+    errands(tmp_path, expert=EXPERT + "\n" + lists_one)
+    options = {"among": among, "episodes": "stream", "noise": 0, "lr": "1e-2", "max-updates": 80, "check-every": 80}
+    given = [text for name, value in options.items() for text in (f"--warmup.{name}", str(value))]
+
+    def success(out, *words):
+        sizes = ["--model.width", "32", "--sampling.max-tokens", "4", "--evaluation.limit", "16", "--steps", "0"]
+        with pytest.raises(SystemExit) as ended:
+            app(["train", f"{tmp_path}/errands.py:Errands", "--out", str(tmp_path / out), *sizes, *words])
+        assert not ended.value.code
+        return json.loads((tmp_path / out / "summary.json").read_text())["before_greedy"]["success"]
+
+    assert success("limited", "--agent.only-admissible", "true", *given) == 1
+    free = success("free", "--warmup.from-run", str(tmp_path / "limited"))
+    assert free > 0.8 if among == "vocabulary" else free < 0.2
