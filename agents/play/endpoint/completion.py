@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from manyturn.agents.play.endpoint.token_counts import TokenCount
 from manyturn.agents.text.chat_template import well_formed
+from manyturn.envs.users.endpoint.protocols.protocol import REASONING
 
-REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks")
-"""Names under which servers give reasoning next to the words of a message."""
 _BROKEN_OFF = ("error", "abort")  # how servers that failed in the middle of a reply say so, under status 200
 _WITHOUT_WORDS = ("stop", "length", "content_filter")  # a reply that was all reasoning, or was withheld
 

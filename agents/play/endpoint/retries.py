@@ -25,18 +25,14 @@ from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.agents.play.endpoint.token_counts import TokenCount, total
 from manyturn.agents.play.episode import ContextFull
 from manyturn.envs.users.endpoint.http_post import NoAnswer, Response, TooSlow, Unreachable
+from manyturn.envs.users.endpoint.protocols.protocol import EndpointProtocol, Manner
 
 _FIRST_ATTEMPTS = 4  # of the request that shows whether there is an endpoint
 _SILENCE = 30.0  # seconds between two lines about waiting, once the endpoint has answered
 _LONG = 15.0  # seconds after which it is said that the first answer is still waited for
-_NOT_THERE = "start the server, or give its address with OPENAI_BASE_URL or --endpoint.base-url"
 _UNTRUSTED = (
     "if the server is yours, name the file of its certificate, or of the authority that signed it, in SSL_CERT_FILE, "
     "and write the address with a name that the certificate has"
-)
-_OTHER_PROTOCOL = (
-    "is this where chat completions are served? OPENAI_BASE_URL or --endpoint.base-url takes the address up to and "
-    "without /chat/completions, which mostly ends in /v1"
 )
 
 
@@ -57,6 +53,15 @@ class _TryAgain(Exception):
         self.wait, self.counted, self.advice = wait, counted, advice
 
 
+def _not_there(protocol: EndpointProtocol) -> str:
+    return f"start the server, or give its address with {protocol.address} or --endpoint.base-url"
+
+
+def _served_elsewhere(protocol: EndpointProtocol) -> str:
+    fix = f"{protocol.address} or --endpoint.base-url takes it up to and without {protocol.path}"
+    return f"does this address serve {protocol.title}? {fix}, such as {protocol.example}"
+
+
 def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -68,8 +73,9 @@ class Asking:
         tell: shows a line to the user; by default on standard error.
     """
 
-    def __init__(self, client: Client, options: Endpoint):
-        self.client, self.options = client, options
+    def __init__(self, client: Client, options: Endpoint, manner: Manner):
+        self.client, self.options, self._manner = client, options, manner
+        self.protocol = client.protocol
         self.tell: Callable[[str], None] = _tell
         self._answered = False
         self._last_notice = -_SILENCE
@@ -79,7 +85,7 @@ class Asking:
         """The answer to a request.
 
         Args:
-            body: of the request.
+            body: of the request, as a chat completion.
             spread: attempt -> a number in [0, 1) that differs from episode to episode.
 
         Raises:
@@ -131,11 +137,12 @@ class Asking:
         raise AssertionError("attempts are at least one")
 
     async def _once(self, body: Mapping[str, Any]) -> Completion:
+        sent = self.protocol.request(body, self._manner)
         try:
-            reply = await self.client.post(body)
+            reply = await self.client.post(sent)
         except Unreachable as fault:
             if not self._answered:
-                fix = _NOT_THERE
+                fix = _not_there(self.protocol)
                 if "CERTIFICATE_VERIFY_FAILED" in str(fault):
                     fix = _UNTRUSTED
                 elif self.client.url.scheme == "https" and "SSL" in str(fault):
@@ -151,14 +158,18 @@ class Asking:
             raise _TryAgain(str(fault)) from fault
         text = self.client.short(reply.raw)
         if reply.status != 200:
-            raise self._fault(reply, body, text)
+            raise self._fault(reply, sent, text)
         try:
-            return read_completion(reply.raw, offered=bool(body.get("tools")))
+            return read_completion(self.protocol.read(reply.raw), offered=bool(body.get("tools")))
         except Unreadable as fault:
             if not self._answered and is_page(reply.headers, reply.raw):
-                raise EngineRefused(f"{self.client.where} answers with a web page: {_NOT_THERE}") from fault
-            advice = _OTHER_PROTOCOL if not self._answered and isinstance(fault, NoCompletion) else ""
-            raise _TryAgain(f"{fault}: {text}", counted=fault.counted, advice=advice) from fault
+                fix = _not_there(self.protocol)
+                raise EngineRefused(f"{self.client.where} answers with a web page: {fix}") from fault
+            message, advice = str(fault), ""
+            if isinstance(fault, NoCompletion):
+                message, advice = f"not {self.protocol.reply}", _served_elsewhere(self.protocol)
+            advice = "" if self._answered else advice
+            raise _TryAgain(f"{message}: {text}", counted=fault.counted, advice=advice) from fault
 
     def _fault(self, reply: Response, body: Mapping[str, Any], text: str) -> Exception:
         """The error that a status other than 200 means."""
@@ -168,7 +179,7 @@ class Asking:
         # Where not even the first request fits, no episode could begin.
         if is_too_long(status, reply.raw) and (self._answered or not reserves_too_much(reply.raw)):
             return ContextFull(f"the endpoint says: {text}")
-        advice = way_out(status, reply.raw, body, where, has_key=self.client.has_key)
+        advice = way_out(status, reply.raw, body, where, protocol=self.protocol, has_key=self.client.has_key)
         message = "; ".join(part for part in (text, advice) if part)
         return EngineRefused(f"{where} refused with status {status}: {message}")
 
