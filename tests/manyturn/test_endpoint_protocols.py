@@ -1,4 +1,4 @@
-"""Another protocol, or a stream, loses what a server sent, or sends what it refuses: whole evaluations, strict servers."""
+"""Another protocol, or a stream, loses what a server sent, or sends what it refuses; the servers here are strict."""
 
 import json
 from collections.abc import Callable
@@ -155,8 +155,10 @@ def test_tools_and_reasoning_come_and_go_in_every_protocol(command, server, ladd
     assert ended.code == 0, ended.err
     result, (first, second) = summary(out), (request["body"] for request in server.requests)
     assert (result["success"]["mean"], result["turns"]["mean"]) == (1.0, 2.0)
-    assert result["tokens"]["prompt"] == {"anthropic": 34}.get(protocol, 20) and result["tokens"]["reply"] == 6
-    assert [turn["reasoning"] for turn in read_turns(out)] == {
+    assert (
+        result["tokens"]["prompt_total"] == {"anthropic": 34}.get(protocol, 20) and result["tokens"]["reply_total"] == 6
+    )
+    assert [turn["reasoning"] for turn in read_turns(out / "turns.parquet")] == {
         "openai-responses": ["THOUGHT-0\nTHOUGHT-0", "THOUGHT-1\nTHOUGHT-1"]
     }.get(protocol, ["THOUGHT-0", "THOUGHT-1"])
     assert bool(first.get("stream")) == (streams == "asked")
@@ -217,7 +219,7 @@ def test_a_reply_that_means_nothing_is_counted_by_its_reason(command, server, tm
     words = ("--env", MAZE, "--limit", 1, "--out", tmp_path, "--endpoint.stream", wish, *WORDS)
     ended = command("evaluate", f"{protocol}:m", *words)
     assert ended.code == 0, ended.err
-    turns, result = read_turns(tmp_path), summary(tmp_path)
+    turns, result = read_turns(tmp_path / "turns.parquet"), summary(tmp_path)
     assert result["invalid_action_rate"] == 1.0 and result["success"]["mean"] == 0.0
     assert {bool(turn["cut"]) for turn in turns} == {reason == "cut"}
     faults = {turn["fault"] for turn in turns}
@@ -241,7 +243,7 @@ def test_a_stream_that_breaks_anywhere_is_tried_again_and_never_a_short_reply(co
     words = ("--env", MAZE, "--limit", 1, "--out", tmp_path, "--endpoint.first-wait", 0, "--endpoint.attempts", 40)
     ended = command("evaluate", f"{protocol}:m", *words)
     assert ended.code == 0, ended.err
-    assert {turn["reply"] for turn in read_turns(tmp_path)} == {TEXT}
+    assert {turn["reply"] for turn in read_turns(tmp_path / "turns.parquet")} == {TEXT}
     assert len(server.requests) > len(broken)
 
 
@@ -270,7 +272,7 @@ def test_a_conversation_that_messages_finds_too_long_is_truncated(command, serve
     said = b"input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000"
     server.script = [strictly(lambda *_: says("anthropic", TEXT, "stop")), (400, said, {})]
     ended = command("evaluate", "anthropic:m", "--env", MAZE, "--limit", 1, "--out", tmp_path)
-    assert ended.code == 0 and summary(tmp_path)["endings"] == {"truncated": 1}
+    assert ended.code == 0 and summary(tmp_path)["endings"]["truncated"] == 1
 
 
 @pytest.mark.parametrize(

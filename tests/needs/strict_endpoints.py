@@ -7,9 +7,10 @@ import importlib.util
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 _MESSAGES = frozenset(
     {"model", "max_tokens", "messages", "system", "tools", "stop_sequences", "temperature", "top_p", "stream"}
@@ -35,14 +36,19 @@ def _drained(value: Any) -> Any:
     """A checked value with its lazy parts read, which is when the types check them."""
     if isinstance(value, Mapping):
         return {name: _drained(inner) for name, inner in value.items()}
-    return value if isinstance(value, str | int | float | None) else [_drained(inner) for inner in value]
+    plain = isinstance(value, str | int | float | BaseModel | None)
+    return value if plain else [_drained(inner) for inner in value]
 
 
 def by_package(package: str, module: str, name: str, value: Any) -> None:
     """Check a value with a type of the vendor's own package, where that is installed."""
     if importlib.util.find_spec(package) is not None:
-        kind = getattr(importlib.import_module(f"{package}.types.{module}"), name)
-        _drained(TypeAdapter(kind).dump_python(TypeAdapter(kind).validate_python(value)))
+        _drained(_type(f"{package}.types.{module}", name).validate_python(value))
+
+
+@cache  # what is read lazily needs its type until then
+def _type(module: str, name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(getattr(importlib.import_module(module), name))
 
 
 def check_message_request(path: str, headers: Mapping[str, str], body: dict[str, Any]) -> None:
@@ -76,7 +82,9 @@ def check_response_request(path: str, headers: Mapping[str, str], body: dict[str
     demand(path == "/v1/responses" and headers.get("Authorization", "").startswith("Bearer "), "header missing")
     for name in body.keys() - _RESPONSES:
         raise Refused(f"Unknown parameter: '{name}'.")
-    by_package("openai", "responses.response_create_params", "ResponseCreateParamsNonStreaming", {**body, "stream": None})
+    by_package(
+        "openai", "responses.response_create_params", "ResponseCreateParamsNonStreaming", {**body, "stream": None}
+    )
     demand(body["store"] is False, "nothing is stored")
     due: set[str] = set()
     thought = False
@@ -162,9 +170,9 @@ def chunks(raw: bytes) -> Iterator[dict[str, Any]]:
     """The chunks in which a chat completion is streamed, and its usage after them."""
     answer = json.loads(raw)
     (choice,) = answer["choices"]
-    message = {"reasoning_content": None, "tool_calls": None, **choice["message"]}
+    message = {"reasoning_content": None, "refusal": None, "tool_calls": None, **choice["message"]}
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    for name in ("reasoning_content", "content"):
+    for name in ("reasoning_content", "content", "refusal"):
         deltas += [{name: half} for half in halves(message[name] or "")]
     for index, call in enumerate(message["tool_calls"] or ()):
         text = call["function"]["arguments"]
@@ -191,4 +199,9 @@ def stream(raw: bytes, *, end: bytes = b"\n\n") -> bytes:
     """An answer as a stream of events."""
     lines = [f"event: {event.get('type', 'chunk')}\ndata: {json.dumps(event)}" for event in events(raw)]
     last = ["data: [DONE]"] if b'"choices"' in raw else []
-    return b": a comment" + end + end.join(line.encode().replace(b"\n", end[: len(end) // 2]) for line in lines + last) + end
+    return (
+        b": a comment"
+        + end
+        + end.join(line.encode().replace(b"\n", end[: len(end) // 2]) for line in lines + last)
+        + end
+    )

@@ -63,7 +63,10 @@ class ChunkAssembly(Assembly):
         if not over:
             return None
         calls = {"tool_calls": self._calls} if self._calls else {}
-        return completed({"content": None, **self._message, **calls}, self._finish, self._usage)
+        # The words of a refusal have an entry of their own; a stream begins those of a reply with an empty piece.
+        refused = {"content": None} if self._message.get("refusal") and not self._message.get("content") else {}
+        message = {"content": None, **self._message, **refused, **calls}
+        return completed(message, self._finish, self._usage)
 
     def _grow(self, delta: Mapping[str, Any]) -> None:
         for name in _TEXTS:
