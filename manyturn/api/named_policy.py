@@ -147,8 +147,9 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
         _refuse(options, SECTIONS, f"{word} is called as it is")
         return Candidate(policy_in_file(word))
     if is_endpoint(word) or word in PROTOCOLS:
-        _refuse(options, ("engine",), f"{word} asks an endpoint")
-        _refuse(options, ("roles",), f"{word} plays every role")
+        named = f"{word.partition(':')[0]}:MODEL"
+        _refuse(options, ("engine",), f"{named} asks an endpoint")
+        _refuse(options, ("roles",), f"{named} plays every role")
         return _behind_endpoint(word, options)
     _refuse(options, ("endpoint",), _NO_ENDPOINT)
     folder = Path(word).resolve() if Path(word).exists() else Path(word)

@@ -10,6 +10,11 @@ from needs_endpoint import KEY, Server, calling, completion
 from strict_endpoints import Refused, check_message_request, check_response_request, events, message, response, stream
 
 from manyturn.agents.records.episode_rows import read_turns
+from manyturn.envs.contract.random_keys import generator
+from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.tools.toolset import Toolset
+from manyturn.envs.users.endpoint.llm_client import ModelOptions
+from manyturn.envs.users.llm_user import ModelUser
 
 pytestmark = pytest.mark.versions
 
@@ -305,3 +310,38 @@ def test_a_secret_that_a_server_quotes_is_masked(command, server):
     server.script = [(401, f'{{"error": {{"message": "invalid x-api-key {SECRET}"}}}}'.encode(), {})]
     ended = command("evaluate", "anthropic:m", "--env", MAZE)
     assert ended.code == 2 and "ANTHROPIC_API_KEY" in ended.err and SECRET not in ended.err
+
+
+def press(button: str) -> str:
+    """Press a button.
+
+    Args:
+        button: which.
+    """
+    return f"{button} pressed"
+
+
+def presses(protocol: str, body: dict[str, Any]) -> bytes:
+    """A user that presses a button, and then says so."""
+    if len(body.get("messages", body.get("input"))) > 1:
+        return says(protocol, "Pressed.", "stop")
+    if protocol == "anthropic":
+        return message({"type": "tool_use", "id": "t1", "name": "press", "input": {"button": "a"}}, stop="tool_use")
+    call = {"type": "function_call", "call_id": "c", "name": "press", "arguments": '{"button": "a"}'}
+    return response({**call, "status": "completed"})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("protocol", ["openai-responses", "anthropic"])
+def test_a_user_of_an_environment_speaks_every_protocol(server, protocol, stream):
+    server.script = [strictly(lambda body, earlier: presses(protocol, body))]
+    options = ModelOptions.model_validate({"model": "m", "protocol": protocol, "stream": stream, "wait": 0})
+    user = ModelUser(lambda task: "You want tea.", options, greeting=None, tools=Toolset([press]).schemas)
+    user.begin(Task("one", "train", {"x": 1}), generator(0))
+    heard = user.hear("Press a.")
+    assert [json.loads(call) for call in heard.calls] == [{"name": "press", "arguments": {"button": "a"}}]
+    assert user.see(["a pressed"]).utterance == "Pressed." and protocol in user.name
+    first = server.requests[0]["body"]
+    assert "seed" not in first and ("temperature" in first) == (protocol != "anthropic")
+    with pytest.raises(ValueError, match="seed"):
+        ModelOptions.model_validate({"model": "m", "protocol": protocol, "seed": 1})
