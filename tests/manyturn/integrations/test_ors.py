@@ -1,0 +1,84 @@
+"""The client of the package openreward against our server: other turns than ours, failures that count as rewards."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from needs_host import host  # pyright: ignore[reportMissingImports]
+from served import FAULTY, process, serving, transcript  # pyright: ignore[reportMissingImports]
+
+TOKEN = "0123456789abcdef-a-token"
+
+
+@pytest.fixture(autouse=True)
+def _openreward(monkeypatch: pytest.MonkeyPatch) -> None:
+    host("openreward")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@asynccontextmanager
+async def client(url: str) -> AsyncIterator[Any]:
+    from openreward import AsyncOpenReward  # pyright: ignore[reportMissingImports]
+
+    connected = AsyncOpenReward(api_key="none", base_url="http://127.0.0.1:1")
+    try:
+        yield connected.environments.get("served", base_url=url)
+    finally:
+        await connected.environments.aclose()
+
+
+@pytest.mark.parametrize("env", [f"manyturn/{name}-v0" for name in ("Desk", "Shop", "Household")])
+def test_its_client_plays_our_episodes(env):
+    async def play(url):
+        async with client(url) as world:
+            assert await world.list_splits() == ["train"] and await world.num_tasks("train") > 1
+            [task] = await world.get_task_range("train", 0, 1)
+            assert (await world.get_task("train", 0)).task_spec == task.task_spec
+            task.task_spec["seed"] = 3
+            turns = transcript(env, 3, garbage=1, task=task.task_spec["task"])
+            async with world.session(task=task) as session:
+                assert (await session.get_prompt())[-1].text == turns[0].text
+                offered = {tool.name for tool in await session.list_tools()}
+                for provider in ("openai", "anthropic", "google"):
+                    assert len(await session.list_tools(format=provider)) == len(offered)
+                for turn in turns[1:]:
+                    name, given = "act", {"text": turn.action}
+                    if turn.action.startswith("{"):
+                        name, given = (call := json.loads(turn.action))["name"], call["arguments"]
+                    output = await session.call_tool(name, given)
+                    assert [block.text for block in output.blocks] == [turn.text] and name in offered
+                    assert (output.reward, output.finished) == (turn.reward, turn.ended)
+                    assert output.metadata["reward_parts"] == turn.parts
+                assert output.metadata["success"] is True
+
+    with process(env, "ors", "--workers", "1") as (url, _):
+        asyncio.run(play(url))
+
+
+def test_failures_raise_in_its_client():
+    from openreward.api.errors import SessionTerminatedError, ToolCallError, ToolFailed
+
+    async def play():
+        async with serving(FAULTY, "ors", token=TOKEN) as (url, held):
+            async with client(url) as world:
+                with pytest.raises(Exception, match=r"401|Auth"):
+                    await world.num_tasks("train")
+            async with client(url.replace("//", f"//user:{TOKEN}@")) as world:
+                async with world.session(split="train", index=0) as session:
+                    with pytest.raises(ToolCallError):
+                        await session.call_tool("look", {})
+                    assert (await session.call_tool("act", {"text": "win"})).finished
+                    with pytest.raises(ToolCallError) as over:
+                        await session.call_tool("act", {"text": "win"})
+                    assert over.value.reason == "episode_finished"
+                async with world.session(split="train", index=0) as session:
+                    with pytest.raises(ToolFailed, match="env_error"):
+                        await session.call_tool("act", {"text": "raise"})
+                    with pytest.raises(SessionTerminatedError):
+                        await session.call_tool("act", {"text": "win"})
+            assert held.open == 0
+
+    asyncio.run(play())
