@@ -2,8 +2,12 @@
 
 import asyncio
 import json
+import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,3 +86,17 @@ def test_failures_raise_in_its_client():
             assert held.open == 0
 
     asyncio.run(play())
+
+
+def test_the_page_is_right():
+    page = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"<!-- run by \S+ -->\n```python\n(from openreward.*?)```", page, re.S)
+    with process("manyturn/Desk-v0", "ors", "--workers", "0") as (url, _):
+        shown = subprocess.run(
+            [sys.executable, "-c", code.replace("http://127.0.0.1:8126", url)],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=100,
+        ).stdout
+    assert "'find_user_by_email'" in shown and "'act'" in shown and shown.splitlines()[-1].endswith(" 0.0 False")
