@@ -1,11 +1,14 @@
 """The client of the package openreward against our server: other turns than ours, failures that count as rewards."""
 
 import asyncio
+import contextlib
 import json
 import re
+import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,9 @@ from typing import Any
 import pytest
 from needs_host import host  # pyright: ignore[reportMissingImports]
 from served import FAULTY, process, serving, transcript  # pyright: ignore[reportMissingImports]
+
+import manyturn as mt
+from manyturn.envs.openenv.faults import ServerRaised
 
 TOKEN = "0123456789abcdef-a-token"
 
@@ -100,3 +106,53 @@ def test_the_page_is_right():
             timeout=100,
         ).stdout
     assert "'find_user_by_email'" in shown and "'act'" in shown and shown.splitlines()[-1].endswith(" 0.0 False")
+
+
+@pytest.fixture
+def worlds() -> Iterator[str]:
+    """The package's own server with environments of its own classes."""
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        port = place.getsockname()[1]
+    script = Path(__file__).with_name("openreward_worlds.py")
+    running = subprocess.Popen(
+        [sys.executable, script, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        stop = time.monotonic() + 100
+        while time.monotonic() < stop:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            time.sleep(0.2)
+        yield f"ors:127.0.0.1:{port}"
+    finally:
+        running.kill()
+        running.wait()
+
+
+def guess(number: int) -> str:
+    return json.dumps({"name": "guess", "arguments": {"number": number}})
+
+
+def test_we_play_its_own_server(command, worlds):
+    env = mt.make(worlds)
+    tasks = env.unwrapped.tasks("train")
+    assert env.unwrapped.splits == ("train", "hard") and len(tasks) == 70 and tasks[65].params["number"] == 5
+    assert '"name": "guess"' in env.unwrapped.instructions
+    text, _ = env.reset(seed=1, options={"task": "train/65"})
+    assert text == "Guess from 0 to 10."
+    text, reward, terminated, *_ = env.step(f"[{guess(1)}, {guess(2)}]")
+    assert (text.count("No."), reward, terminated) == (2, -0.25, False) and len(text) == 2 * 9004 + 1
+    text, reward, _, _, info = env.step('{"name": "guess", "arguments": {"number": "many"}}')
+    assert text.startswith("Error: ") and reward == 0 and info["understood"] is False
+    with pytest.raises(ServerRaised, match="broken on purpose"):
+        env.step(guess(99))
+    env.reset(seed=1, options={"task": "train/3"})
+    assert env.step(guess(3))[1:3] == (1.0, True)
+    speaking = mt.make(worlds, variant="speaking")
+    speaking.reset(seed=1)
+    assert speaking.step("I do not know.")[:3] == ("Over.", len("I do not know.") / 8, True)
+    words = ("--env.args.variant", "speaking", "--split", "train", "--limit", 4)
+    assert command("check", worlds).code == 0
+    ended = command("evaluate", "random", "--env", worlds, *words)
+    assert ended.code == 0, ended.err

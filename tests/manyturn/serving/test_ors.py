@@ -42,12 +42,12 @@ class Session:
 
 def events(answer: httpx.Response) -> list[tuple[str, str]]:
     """Events, read as strictly as openreward's client: the beginning of each text is stripped."""
-    found = []
+    heard = []
     for block in answer.text.split("\n\n"):
         lines = dict(line.split(":", 1) for line in block.splitlines() if not line.startswith(":"))
         if lines:
-            found.append((lines["event"].strip(), lines["data"].lstrip()))
-    return found
+            heard.append((lines["event"].strip(), lines["data"].lstrip()))
+    return heard
 
 
 def result(heard: list[tuple[str, str]]) -> dict[str, Any]:
