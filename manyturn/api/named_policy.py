@@ -34,6 +34,7 @@ from manyturn.envs.contract.options.options import ConfigError, Options, one_lin
 from manyturn.envs.contract.registration.env_registry import is_file
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import Panel, portable_name
+from manyturn.envs.users.endpoint.protocols.registry import OPENAI, PROTOCOLS, endpoint_model, is_endpoint
 from manyturn.terminal.overrides import OverrideError, changed, chosen
 from manyturn.trainers.play.judges import judged_place as judged_place  # registers a value of searches
 from manyturn.trainers.recipe.role_config import ENDPOINT_AGENT, MODEL_AGENT, RoleConfig, RoleKind
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
 # What plays -> how it is made to act unless asked otherwise; a run acts as it was trained.
 USUAL_AGENTS = {"evaluate MODEL": MODEL_AGENT, "evaluate openai:MODEL": ENDPOINT_AGENT}
 _ENGINE = TransformersConfig()
-_NO_ENDPOINT = "only openai:MODEL asks an endpoint"
-_NAME_IT = "Write openai:MODEL, such as openai:gpt-4o, and set OPENAI_BASE_URL to where it is"
+_NO_ENDPOINT = "only openai:MODEL, openai-responses:MODEL and anthropic:MODEL ask an endpoint"
 _HOSTED = re.compile(
     r"(?:gpt-|chatgpt|o[134](?:-|$)|claude-|gemini-|grok-|deepseek-(?:chat|reasoner)|mistral-)[\w.:-]*"
 )
@@ -135,7 +135,7 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
     """The policy that a word names.
 
     Args:
-        word: expert, random, replay:FOLDER, FILE.py:POLICY, openai:MODEL, a run's folder, a checkpoint, or a model's
+        word: expert, random, replay:FOLDER, FILE.py:POLICY, PROTOCOL:MODEL, a run's folder, a checkpoint, or a model's
             folder, GGUF file or id.
         options: options by section, as ``parse_overrides`` found them: agent, sampling, engine, endpoint, search.
 
@@ -155,13 +155,12 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
     if is_file(word):
         _refuse(options, SECTIONS, f"{word} is called as it is")
         return Candidate(policy_in_file(word))
-    if word.startswith("openai:"):
-        _refuse(options, ("engine",), "openai:MODEL asks an endpoint")
-        _refuse(options, ("roles",), "openai:MODEL plays every role")
-        _refuse(options, ("search",), "openai:MODEL gives no tokens to say again; name a run or a model here")
-        return _behind_endpoint(word.removeprefix("openai:"), options)
-    if word == "openai":
-        raise ValueError(f"which model of the endpoint? {_NAME_IT}")
+    if is_endpoint(word) or word in PROTOCOLS:
+        named = f"{word.partition(':')[0]}:MODEL"
+        _refuse(options, ("engine",), f"{named} asks an endpoint")
+        _refuse(options, ("roles",), f"{named} plays every role")
+        _refuse(options, ("search",), f"{named} gives no tokens to say again; name a run or a model here")
+        return _behind_endpoint(word, options)
     _refuse(options, ("endpoint",), _NO_ENDPOINT)
     folder = Path(word).resolve() if Path(word).exists() else Path(word)
     if is_run(folder):
@@ -173,7 +172,9 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
     if not folder.exists() and _is_path(word):
         raise ValueError(_no_folder(Path(word)))
     if not folder.exists() and _HOSTED.fullmatch(word):
-        raise ValueError(f"{word} is a model at an endpoint: write openai:{word}, and set OPENAI_BASE_URL")
+        protocol = "anthropic" if word.startswith("claude-") else OPENAI
+        address = PROTOCOLS[protocol].address
+        raise ValueError(f"{word} is a model at an endpoint: write {protocol}:{word}, and set {address}")
     return _after_search(_model(word, options), word, options)
 
 
@@ -202,7 +203,7 @@ def sections_of(word: str) -> tuple[str, ...]:
     """The sections of options that have an effect on the policy that a word names."""
     if word in SCRIPTS or word.startswith("replay:") or is_file(word):
         return ()
-    if word.startswith("openai:"):
+    if is_endpoint(word):
         return ("agent", "sampling", "endpoint")
     own = ("sampling", "engine", "roles") if is_run(Path(word).resolve()) else ("agent", "sampling", "engine")
     return (*own, "search")
@@ -216,16 +217,16 @@ def is_run(folder: Path) -> bool:
     return (checkpoint / "manifest.json").is_file() and (checkpoint / "state.json").is_file()
 
 
-def _behind_endpoint(model: str, options: PolicyOptions) -> Candidate:
+def _behind_endpoint(word: str, options: PolicyOptions) -> Candidate:
     from manyturn.agents.play.endpoint.options import EndpointSampling
     from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 
-    if not model:
-        raise ValueError(f"which model of the endpoint? {_NAME_IT}")
+    protocol, model = endpoint_model(word)
     config = changed(ENDPOINT_AGENT, "agent", options.get("agent", {}))
-    sampling = changed(EndpointSampling(), "sampling", options.get("sampling", {}))
+    sampling = changed(EndpointSampling(), "sampling", given := options.get("sampling", {}))
+    sampling.model_fields_set.intersection_update(given)  # a protocol leaves out some of what was not given
     return Candidate(
-        OpenAIPolicy(model, config, sampling, changed(Endpoint(), "endpoint", options.get("endpoint", {})))
+        OpenAIPolicy(model, config, sampling, changed(Endpoint(), "endpoint", options.get("endpoint", {})), protocol)
     )
 
 

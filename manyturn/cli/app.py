@@ -215,8 +215,9 @@ def evaluate(
     ----------
     policy
         A run's folder, a checkpoint, a model's folder, GGUF file or id, openai:MODEL for an endpoint (OPENAI_BASE_URL),
-        FILE.py:POLICY for a function or class of yours, expert, random, or replay:FOLDER for the actions of an
-        evaluation once more, to see whether its environment has changed.
+        also openai-responses:MODEL and anthropic:MODEL (ANTHROPIC_BASE_URL), FILE.py:POLICY for a function or class of
+        yours, expert, random, or replay:FOLDER for the actions of an evaluation once more, to see whether its
+        environment has changed.
     words
         Further policies, for one table of all; then options of the policies.
     split

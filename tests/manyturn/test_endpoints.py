@@ -60,7 +60,7 @@ def test_an_endpoint_that_is_not_there_ends_the_evaluation_at_once(command, serv
         (["o3"], "write openai:o3"),
         (["openai:m", "--endpoint.base-url", "example.org:8000/v1"], "write https://example.org:8000/v1"),
         (["openai:m", "--endpoint.top-p", "0.5"], "set sampling.top_p instead"),
-        (["openai:m", "--sampling.extra-body", '{"stream": true}'], "read in one piece"),
+        (["openai:m", "--sampling.extra-body", '{"stream": true}'], "set endpoint.stream"),
         (["openai:m", "--sampling.extra-body", "[1]"], "sampling.extra_body: "),
         (["openai:m", "--endpoint.headers", '{"Host": "x"}'], "endpoint.headers: 'Host' cannot be set"),
         (["openai:m", "--endpoint.headers", '{"X-Key" = "$NOT_SET_HERE"}'], "NOT_SET_HERE, which is not set"),
@@ -414,7 +414,7 @@ def test_another_protocol_and_tls_that_is_not_there_name_the_address_to_give(com
     words = ("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--endpoint.first-wait", 0.01)
     found = command(*words)
     assert found.code == command_exit.BAD_INPUT
-    assert "(4 attempts): is this where chat completions are served?" in found.err.splitlines()[-1]
+    assert "(4 attempts): does this address serve chat completions?" in found.err.splitlines()[-1]
     refused = command(*words, "--endpoint.base-url", server.url.replace("http://", "https://"))
     assert f"if the server has no TLS, write {server.url}; or start the server" in refused.err, refused.err
 

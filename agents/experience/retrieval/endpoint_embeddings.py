@@ -1,21 +1,43 @@
 """Embeddings of an endpoint that speaks the OpenAI protocol: POST /embeddings, with patience as for completions."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from manyturn.agents.engine.engine import EngineRefused
 from manyturn.agents.experience.retrieval.vectors import Embedded
-from manyturn.agents.play.endpoint.client import Client, Service
+from manyturn.agents.play.endpoint.client import Client
 from manyturn.agents.play.endpoint.completion import NoCompletion
 from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.agents.play.endpoint.retries import Asking
 from manyturn.agents.play.endpoint.token_counts import TokenCount
 from manyturn.agents.play.episode import ContextFull
+from manyturn.envs.users.endpoint.protocols.event_stream import Assembly, BrokenStream
+from manyturn.envs.users.endpoint.protocols.service import EndpointService, Manner
 
-SERVICE = Service("/embeddings", "embeddings", "--retrieval")
 _BATCH = 32  # texts of a request; vectors of 3072 numbers then fit twice into the longest answer that is read
+
+
+class EmbeddingsService(EndpointService):
+    """Embeddings at ``/embeddings``."""
+
+    title, path, section = "embeddings", "/embeddings", "--retrieval"
+
+    def request(self, body: Mapping[str, Any], manner: Manner) -> dict[str, Any]:
+        return dict(body)
+
+    def assembly(self, longest: int) -> Assembly:
+        return _NoStream(longest)
+
+
+class _NoStream(Assembly):
+    """An error for a stream: embeddings come in one piece."""
+
+    def add(self, event: dict[str, Any]) -> None:
+        raise BrokenStream("a stream of events instead of embeddings")
+
+    def answer(self) -> None:
+        return None
 
 
 class EndpointEmbeddings:
@@ -33,9 +55,7 @@ class EndpointEmbeddings:
 
     def __init__(self, model: str, endpoint: Endpoint):
         self.name, self._model, self._endpoint = f"openai:{model}", model, endpoint
-        base = endpoint.base_url or os.environ.get("OPENAI_BASE_URL", "")
-        client = Client(endpoint, base, os.environ.get("OPENAI_API_KEY", "").strip(), SERVICE)
-        self._asking = Asking(client, endpoint, _read)
+        self._asking = Asking(Client(endpoint, EmbeddingsService()), endpoint, _read, Manner())
 
     async def embed(self, texts: Sequence[str]) -> Embedded:
         sound = [text.encode("utf-8", "replace").decode() for text in texts]  # lone surrogates have no encoding

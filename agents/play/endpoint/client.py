@@ -1,35 +1,20 @@
 """One request to an endpoint: what comes back, within bounds of time and size, or why nothing did."""
 
 import asyncio
+import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 
 from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.envs.contract.credential_mask import MASK, add_secrets, masked
-from manyturn.envs.users.endpoint.address import PATH, endpoint_address
+from manyturn.envs.users.endpoint.address import endpoint_address
 from manyturn.envs.users.endpoint.http_post import NoAnswer, Post, Response
+from manyturn.envs.users.endpoint.protocols.service import EndpointService
 
 _LONGEST_ANSWER = 4 * 2**20  # bytes
 _SECRET = 6  # characters; a shorter value of a header is no secret, and hiding it would garble messages
-
-
-class Service(NamedTuple):
-    """A service of an endpoint.
-
-    Attributes:
-        path: below the endpoint's address.
-        name: for messages.
-        section: the options that set it, as the command line has them.
-    """
-
-    path: str
-    name: str
-    section: str
-
-
-CHAT = Service(PATH, "chat completions", "--endpoint")
 
 
 class Client:
@@ -37,21 +22,22 @@ class Client:
 
     Args:
         options: where the endpoint is, and its limits.
-        base: its address.
-        key: sent as a bearer token unless empty.
-        service: what it is asked for.
+        service: what it is asked for; its environment variables hold the key, and the address unless the options do.
 
     Attributes:
+        where: the endpoint's address, which holds no secrets.
         secrets: the key and the values of headers, only those too long to be a word by chance.
 
     Raises:
         ValueError: address or key cannot be right.
     """
 
-    def __init__(self, options: Endpoint, base: str, key: str, service: Service = CHAT):
-        self.url, self.service = service_url(base, service), service
+    def __init__(self, options: Endpoint, service: EndpointService):
+        self.service, key = service, os.environ.get(service.key, "").strip()
+        base = base_url(options.base_url or os.environ.get(service.address, ""), service)
+        self.url, self.where = httpx.URL(service.url(str(base))), shown(base)
         if not (key.isascii() and key.isprintable()):
-            raise ValueError("OPENAI_API_KEY holds characters that no key has")
+            raise ValueError(f"{service.key} holds characters that no key has")
         self._options = options
         own = {name: value.get_secret_value() for name, value in options.headers.items()}
         # A server that quotes a header may leave out its scheme, such as Bearer.
@@ -59,20 +45,16 @@ class Client:
         self.secrets = tuple(secret for secret in typed if len(secret) >= _SECRET)
         add_secrets(self.secrets)
         self._hidden = (*self.secrets, *([key] if key else []))
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._headers = service.headers(key)
         for name, value in own.items():
             self._headers = {n: v for n, v in self._headers.items() if n.lower() != name.lower()} | {name: value}
         self.has_key = any(name.lower() in ("authorization", "api-key", "x-api-key") for name in self._headers)
         self._places: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
-    @property
-    def where(self) -> str:
-        """The endpoint's address, which holds no secrets."""
-        return shown(self.url, self.service)
-
     async def post(self, body: Mapping[str, Any]) -> Response:
         """Send a request. Raises NoAnswer, and Unreachable if it was not taken."""
-        post = Post(str(self.url), body, self._headers, self._options.timeout, _LONGEST_ANSWER)
+        options, assembly = self._options, self.service.assembly
+        post = Post(str(self.url), body, self._headers, options.timeout, _LONGEST_ANSWER, assembly)
         try:
             async with self._place():
                 return await post.send()
@@ -98,26 +80,22 @@ class Client:
         return self._places[1]
 
 
-def service_url(base: str, service: Service = CHAT) -> httpx.URL:
-    """Address of a service. Raises ValueError, which names the fix; see ``endpoint_address``.
-
-    >>> str(service_url("localhost:8000/v1"))
-    'http://localhost:8000/v1/chat/completions'
-    """
+def base_url(base: str, service: EndpointService) -> httpx.URL:
+    """The address without the service's path. Raises ValueError, which names the fix; see ``endpoint_address``."""
     option = f"{service.section}.base-url"
-    address = endpoint_address(base.strip().rstrip("/").removesuffix(service.path), option)
+    address = endpoint_address(base, option, service)
     try:
-        return httpx.URL(address + service.path)
+        return httpx.URL(address)
     except httpx.InvalidURL:
-        raise ValueError(f"the endpoint's address is no URL: check OPENAI_BASE_URL or {option}") from None
+        raise ValueError(f"the endpoint's address is no URL: check {service.address} or {option}") from None
 
 
-def shown(url: httpx.URL, service: Service = CHAT) -> str:
+def shown(url: httpx.URL) -> str:
     """The address for messages; it holds no secrets.
 
-    >>> shown(service_url("https://example.org/v1"))
+    >>> shown(httpx.URL("https://Example.org:443/v1"))
     'https://example.org/v1'
     """
     port = f":{url.port}" if url.port else ""
     host = f"[{url.host}]" if ":" in url.host else url.host
-    return f"{url.scheme}://{host}{port}{url.path.removesuffix(service.path)}"
+    return f"{url.scheme}://{host}{port}{url.path.rstrip('/')}"

@@ -25,18 +25,14 @@ from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.agents.play.endpoint.token_counts import TokenCount, total
 from manyturn.agents.play.episode import ContextFull
 from manyturn.envs.users.endpoint.http_post import NoAnswer, Response, TooSlow, Unreachable
+from manyturn.envs.users.endpoint.protocols.service import EndpointService, Manner
 
 _FIRST_ATTEMPTS = 4  # of the request that shows whether there is an endpoint
 _SILENCE = 30.0  # seconds between two lines about waiting, once the endpoint has answered
 _LONG = 15.0  # seconds after which it is said that the first answer is still waited for
-_NOT_THERE = "start the server, or give its address with OPENAI_BASE_URL or {}.base-url"
 _UNTRUSTED = (
     "if the server is yours, name the file of its certificate, or of the authority that signed it, in SSL_CERT_FILE, "
     "and write the address with a name that the certificate has"
-)
-_OTHER_PROTOCOL = (
-    "is this where {} are served? OPENAI_BASE_URL or {}.base-url takes the address up to and without {}, which mostly "
-    "ends in /v1"
 )
 
 
@@ -73,6 +69,15 @@ class _TryAgain(Exception):
         self.wait, self.counted, self.advice = wait, counted, advice
 
 
+def _not_there(service: EndpointService) -> str:
+    return f"start the server, or give its address with {service.address} or {service.section}.base-url"
+
+
+def _served_elsewhere(service: EndpointService) -> str:
+    fix = f"{service.address} or {service.section}.base-url takes it up to and without {service.path}"
+    return f"does this address serve {service.title}? {fix}, such as {service.example}"
+
+
 def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -82,13 +87,17 @@ class Asking(Generic[A]):
 
     Args:
         read: reads the body of an answer to a request, and raises Unreadable.
+        manner: of all requests.
 
     Attributes:
         tell: shows a line to the user; by default on standard error.
     """
 
-    def __init__(self, client: Client, options: Endpoint, read: Callable[[bytes, Mapping[str, Any]], A]):
-        self.client, self.options, self._read = client, options, read
+    def __init__(
+        self, client: Client, options: Endpoint, read: Callable[[bytes, Mapping[str, Any]], A], manner: Manner
+    ):
+        self.client, self.options, self._read, self._manner = client, options, read, manner
+        self.service = client.service
         self.tell: Callable[[str], None] = _tell
         self._answered = False
         self._last_notice = -_SILENCE
@@ -98,7 +107,7 @@ class Asking(Generic[A]):
         """The answer to a request.
 
         Args:
-            body: of the request.
+            body: of the request; for a protocol of conversations, that of a chat completion.
             spread: attempt -> a number in [0, 1) that differs from episode to episode.
 
         Raises:
@@ -150,11 +159,12 @@ class Asking(Generic[A]):
         raise AssertionError("attempts are at least one")
 
     async def _once(self, body: Mapping[str, Any]) -> A:
+        sent = self.service.request(body, self._manner)
         try:
-            reply = await self.client.post(body)
+            reply = await self.client.post(sent)
         except Unreachable as fault:
             if not self._answered:
-                fix = _NOT_THERE.format(self.client.service.section)
+                fix = _not_there(self.service)
                 if "CERTIFICATE_VERIFY_FAILED" in str(fault):
                     fix = _UNTRUSTED
                 elif self.client.url.scheme == "https" and "SSL" in str(fault):
@@ -164,23 +174,22 @@ class Asking(Generic[A]):
             raise _TryAgain(str(fault)) from fault
         except TooSlow as fault:
             if not self._answered:
-                option = f"{self.client.service.section}.timeout"
+                option = f"{self.service.section}.timeout"
                 raise EngineRefused(f"{self.client.where}: {fault}: give {option} more") from fault
             raise _TryAgain(str(fault)) from fault
         except NoAnswer as fault:
             raise _TryAgain(str(fault)) from fault
         text = self.client.short(reply.raw)
         if reply.status != 200:
-            raise self._fault(reply, body, text)
+            raise self._fault(reply, sent, text)
         try:
             return self._read(reply.raw, body)
         except Unreadable as fault:
             if not self._answered and is_page(reply.headers, reply.raw):
-                fix = _NOT_THERE.format(self.client.service.section)
+                fix = _not_there(self.service)
                 raise EngineRefused(f"{self.client.where} answers with a web page: {fix}") from fault
-            service = self.client.service
-            protocol = _OTHER_PROTOCOL.format(service.name, service.section, service.path)
-            advice = protocol if not self._answered and isinstance(fault, NoCompletion) else ""
+            other = not self._answered and isinstance(fault, NoCompletion)
+            advice = _served_elsewhere(self.service) if other else ""
             raise _TryAgain(f"{fault}: {text}", counted=fault.counted, advice=advice) from fault
 
     def _fault(self, reply: Response, body: Mapping[str, Any], text: str) -> Exception:
@@ -191,7 +200,7 @@ class Asking(Generic[A]):
         # Where not even the first request fits, no episode could begin.
         if is_too_long(status, reply.raw) and (self._answered or not reserves_too_much(reply.raw)):
             return ContextFull(f"the endpoint says: {text}")
-        advice = way_out(status, reply.raw, body, where, has_key=self.client.has_key)
+        advice = way_out(status, reply.raw, body, where, service=self.service, has_key=self.client.has_key)
         message = "; ".join(part for part in (text, advice) if part)
         return EngineRefused(f"{where} refused with status {status}: {message}")
 

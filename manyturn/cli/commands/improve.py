@@ -45,8 +45,9 @@ def improve(
     Parameters
     ----------
     policy
-        openai:MODEL for an endpoint (OPENAI_BASE_URL), FILE.py:POLICY for a function or class of yours, a run's folder,
-        a checkpoint, or a model's folder, GGUF file or id.
+        openai:MODEL for an endpoint (OPENAI_BASE_URL), also openai-responses:MODEL and anthropic:MODEL,
+        FILE.py:POLICY for a function or class of yours, a run's folder, a checkpoint, or a model's folder, GGUF
+        file or id.
     options
         Options of the improvement and of the policy.
     out
