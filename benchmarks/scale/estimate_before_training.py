@@ -101,7 +101,7 @@ def section(result: Mapping[str, Any]) -> str:
         for row in result["rows"]
     ]
     head = ("run", "seconds, estimated", "taken", "ratio", "of the CPU, estimated", "taken", "ratio", "of the trial")
-    link = f"[{OUT.name}](../benchmarks/results/{OUT.name})"
+    link = f"[{OUT.name}](../{OUT.relative_to(ROOT).as_posix()})"
     machine = f"{link}: on {result['machine']}, with a load of {result['load']}, at commit {result['commit']}."
     return f"{machine}\n\n{table(head, rows)}"
 
