@@ -139,6 +139,15 @@ def test_one_that_is_killed_among_vectors_ends_the_same_and_asks_for_none_that_i
     assert ends[0]["spent"]["retrieval"] == ends[1]["spent"]["retrieval"] and panel("part") == panel("whole")
 
 
+@pytest.mark.parametrize("path", ["/chat/completions", "/embeddings/"])
+def test_the_address_may_end_in_the_path_of_either_service(command, server, monkeypatch, path):
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url + path)
+    Path("one.jsonl").write_text('{"text": "1. salt", "about": "crimson gate?"}')
+    words = ("evaluate", "gates.py:trier", "--env", "gates.py:Gates", "--limit", "1", "--experience", "one.jsonl")
+    assert command(*words, *BY_MEANING).code == 0
+    assert {one["path"] for one in server.requests} == {"/v1/embeddings"}
+
+
 def test_vectors_count_against_the_budget(command, server):
     words = (*IMPROVE, *SIZES, *BY_MEANING, "--endpoint.price-in", "0", "--endpoint.price-out", "0", "--out", "out")
     ended = command(*words, "--budget.usd", "0.000001")
@@ -156,6 +165,7 @@ def test_vectors_count_against_the_budget(command, server):
     [
         ((401, b'{"error": {"message": "no"}}', {}), "OPENAI_API_KEY", True),
         ((200, b'{"data": [{"index": 0, "embedding": [1]}]}', {}), "--retrieval.base-url", True),
+        ((200, b'data: {"choices": []}\n\n', {}), "--retrieval.base-url", True),
         ((400, b'{"error": {"message": "maximum context length is 8"}}', {}), "--retrieval.longest", False),
         ((200, vectors(["a", "b"]).replace(b"0.0", b"0").replace(b"0.1", b"0"), {}), "--retrieval.model", False),
     ],

@@ -11,6 +11,7 @@ import pytest
 from needs_endpoint import KEY, Server, completion, reading
 from own_certificate import own_certificate
 from pyarrow.parquet import read_table
+from strict_endpoints import message
 
 from manyturn.agents.records.episode_rows import read_turns
 from manyturn.report.document import comparison_document, document_of
@@ -270,9 +271,17 @@ def test_models_read_a_system_text_of_ones_own_too(command, bare_model, tiny_run
     assert first[1] > first[0]
 
 
+def in_its_protocol(handler: Any) -> tuple[int, bytes, dict[str, str]]:
+    """An entry of a server's script that answers at the path of Messages as that protocol does."""
+    is_message = handler.path == "/v1/messages"
+    return 200, message({"type": "text", "text": "go north"}) if is_message else completion("go north"), {}
+
+
 def test_the_commands_of_the_page_work(command, server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AZURE_KEY", "azure")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+    server.script = [in_its_protocol]
     page = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text().replace("\\\n", "")
     commands = [line for line in page.splitlines() if line.startswith("manyturn evaluate")]
     assert len(commands) > 5

@@ -12,7 +12,8 @@ from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.agents.play.endpoint.retries import Asking
 from manyturn.agents.play.endpoint.token_counts import TokenCount
 from manyturn.agents.play.episode import ContextFull
-from manyturn.envs.users.endpoint.protocols.event_stream import Assembly, BrokenStream
+from manyturn.envs.users.endpoint.protocols.event_stream import Assembly
+from manyturn.envs.users.endpoint.protocols.registry import OPENAI, PROTOCOLS
 from manyturn.envs.users.endpoint.protocols.service import EndpointService, Manner
 
 _BATCH = 32  # texts of a request; vectors of 3072 numbers then fit twice into the longest answer that is read
@@ -23,21 +24,24 @@ class EmbeddingsService(EndpointService):
 
     title, path, section = "embeddings", "/embeddings", "--retrieval"
 
+    def base(self, written: str) -> str:
+        return PROTOCOLS[OPENAI].base(super().base(written))  # the policy may have its address from the same variable
+
     def request(self, body: Mapping[str, Any], manner: Manner) -> dict[str, Any]:
         return dict(body)
 
     def assembly(self, longest: int) -> Assembly:
-        return _NoStream(longest)
+        return _NoEmbeddings(longest)
 
 
-class _NoStream(Assembly):
-    """An error for a stream: embeddings come in one piece."""
+class _NoEmbeddings(Assembly):
+    """What a stream of events makes: embeddings come in one piece, so its first event ends it."""
 
     def add(self, event: dict[str, Any]) -> None:
-        raise BrokenStream("a stream of events instead of embeddings")
+        self.done = True
 
-    def answer(self) -> None:
-        return None
+    def answer(self) -> dict[str, Any]:
+        return {}
 
 
 class EndpointEmbeddings:
