@@ -113,6 +113,11 @@ $(HOSTS)/openenv/.installed: pyproject.toml setup.py
 	$(HOSTS)/openenv/bin/python -m pip install --quiet openenv==0.10.0 gradio==6.31.0 fastmcp==3.4.10 --editable '.[serve,openenv]' pytest pytest-timeout hypothesis
 	touch $@
 
+$(HOSTS)/openreward/.installed: pyproject.toml setup.py
+	$(PYTHON) -m venv $(HOSTS)/openreward
+	$(HOSTS)/openreward/bin/python -m pip install --quiet openreward==0.1.167 --editable '.[serve]' pytest pytest-timeout hypothesis
+	touch $@
+
 $(HOSTS)/verifiers/.installed: pyproject.toml setup.py
 	$(PYTHON) -m venv $(HOSTS)/verifiers
 	$(HOSTS)/verifiers/bin/python -m pip install --quiet verifiers==0.4.0 'setuptools>=77' --editable '.[serve,verifiers]' pytest pytest-timeout hypothesis
@@ -170,10 +175,11 @@ $(HOSTS)/nemo-gym/.installed: pyproject.toml setup.py
 	touch $@
 
 # A pytest for each: what its host needs is there, or the tests fail.
-interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/nemo-gym/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/skyrl-trainer/.installed $(HOSTS)/verl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed $(HOSTS)/inspect/.installed
+interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/openreward/.installed $(HOSTS)/nemo-gym/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/skyrl-trainer/.installed $(HOSTS)/verl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed $(HOSTS)/inspect/.installed
 	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/integrations/test_trl.py tests/manyturn/integrations/test_trl_async.py tests/manyturn/integrations/test_trl_environment.py tests/manyturn/integrations/test_trl_learning.py tests/benchmarks/speed/test_learner.py::test_trl_is_measured_on_the_gradient_of_our_learner
 	MANYTURN_REQUIRE_TRACKERS=1 .ci/bare $(HOSTS)/trackers/bin/python -m pytest -q tests/trainers/record/test_sinks.py
 	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/integrations/test_openenv.py tests/manyturn/integrations/test_openenv_in.py tests/manyturn/integrations/test_readers_of_trajectories.py
+	MANYTURN_REQUIRE_OPENREWARD=1 .ci/bare $(HOSTS)/openreward/bin/python -m pytest -q tests/manyturn/integrations/test_ors.py
 	MANYTURN_REQUIRE_NEMO_GYM=1 .ci/bare $(HOSTS)/nemo-gym/bin/python -m pytest -q tests/manyturn/integrations/test_nemo_gym.py
 	MANYTURN_REQUIRE_VERIFIERS=1 .ci/bare $(HOSTS)/verifiers/bin/python -m pytest -q tests/manyturn/integrations/test_verifiers.py tests/manyturn/integrations/test_verifiers_in.py
 	MANYTURN_REQUIRE_SKYRL_GYM=1 .ci/bare $(HOSTS)/skyrl/bin/python -m pytest -q tests/manyturn/integrations/test_skyrl.py

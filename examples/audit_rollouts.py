@@ -5,7 +5,7 @@
 A trainer such as TRL or verl stores the rewards and replies of a rollout. The audit also needs a way to continue it
 from the middle. ``replay`` repeats the first actions of a rollout in a fresh environment and then asks the policy
 again. Here the policy is a function; with a model it is a request to the engine that made the rollouts. These mazes
-draw no chance: where yours do, give ``replies`` too, as docs/credit-audit.md shows.
+draw no chance: where yours do, give ``replies`` too, as docs/audit-your-trainer.md shows.
 """
 
 import sys

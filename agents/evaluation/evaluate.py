@@ -176,6 +176,8 @@ def _planned(seats: Seats, policy: Policy, plan: EvaluationPlan) -> list[tuple[T
     agent = getattr(policy, "config", None)
     if isinstance(agent, AgentConfig) and (fault := agent.fault_of_choices(seats.facts)):
         raise ConfigError(fault)
+    if (check := getattr(policy, "fault_in", None)) is not None and (fault := check(seats.facts)):
+        raise ConfigError(fault)
     tasks = panel.find(seats.tasks(panel.split))
     return [(task, EpisodeKey(plan.seed, STAGE, task.id, member)) for task in tasks for member in range(plan.repeats)]
 
@@ -216,7 +218,7 @@ def policy_settings(policy: Policy) -> dict[str, Any]:
 
 def evaluation_settings(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]:
     """Settings: the head of the summary, which an interrupted evaluation must share to continue."""
-    panel, experience = plan.panel, getattr(policy, "experience", None)
+    panel, experience, search = plan.panel, getattr(policy, "experience", None), getattr(policy, "search", None)
     return {
         "env": panel.env,
         "args": dict(panel.args),
@@ -231,6 +233,7 @@ def evaluation_settings(seats: Seats, policy: Policy, plan: EvaluationPlan) -> d
         **policy_settings(policy),
         "max_turns": plan.max_turns,
         **({} if experience is None else {"experience": experience.facts}),
+        **({} if search is None else {"search": search}),
     }
 
 

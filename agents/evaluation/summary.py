@@ -57,7 +57,7 @@ def summarise(
         "schema_version": SCHEMA_VERSION,
         **{key: about[key] for key in ABOUT},
         "experience": about.get("experience"),
-        **({"roles": about["roles"]} if "roles" in about else {}),
+        **{name: about[name] for name in ("roles", "search") if name in about},
         "n_tasks": len({row["task"] for row in rows}),
         "n_episodes": len(rows),
         "success": _interval(scored, "success"),

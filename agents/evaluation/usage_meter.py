@@ -1,10 +1,11 @@
 """A policy whose replies are counted as they come, so that usage of lost episodes is known too."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from manyturn.agents.engine.engine import EngineError
-from manyturn.agents.play.episode import Act, Player, Policy
+from manyturn.agents.play.episode import Act, Counting, Player, Policy
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.agents.tokens.usage import NOTHING, Spent, Usage
@@ -38,6 +39,10 @@ class _MeteredPlayer:
     @property
     def ledger(self) -> Ledger | None:
         return self._player.ledger
+
+    @property
+    def measures(self) -> Mapping[str, float]:
+        return self._player.measures if isinstance(self._player, Counting) else {}
 
     async def act(self, step: Answer, seat: Seat) -> Act:
         if self._blocks:

@@ -1,12 +1,14 @@
 """A policy that is shown experience: a wrapper of any policy, which adds text to the instructions of each episode."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manyturn.agents.evaluation.replay_policy import Replay
-from manyturn.agents.experience.selection import Selector, prompt_of
-from manyturn.agents.experience.store import Experience
+from manyturn.agents.experience.retrieval.ranking import RETRIEVALS, Ranking, retrieval_of
+from manyturn.agents.experience.retrieval.selection import Selector, prompt_of
+from manyturn.agents.experience.store import Experience, ExperienceEntry
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.play.episode import Act, Onlooker, Player, Policy
+from manyturn.agents.play.episode import Act, Counting, Onlooker, Player, Policy
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
@@ -21,20 +23,23 @@ class Experienced:
     Args:
         policy: plays.
         experience: the entries.
+        ranking: finds those that resemble a task. Default: as the experience says.
 
     Attributes:
         experience: the same, for summaries.
+        ranking: the same; its vectors have what they took.
 
     Raises:
         ValueError: the policy reads no instructions, so that experience could not reach it.
     """
 
-    def __init__(self, policy: Policy, experience: Experience):
+    def __init__(self, policy: Policy, experience: Experience, ranking: Ranking | None = None):
         if fault := deafness(policy):
             raise ValueError(fault)
         self.policy, self.experience = policy, experience
-        self.name = f"{policy.name}, {experience.label}"
-        self._selector = Selector(experience)
+        self.ranking = ranking or RETRIEVALS.apply(retrieval_of(experience.retrieval))
+        self.name = ", ".join(part for part in (policy.name, experience.label, self.ranking.name) if part)
+        self._selector = Selector(experience, self.ranking)
 
     def __getattr__(self, name: str) -> Any:
         """Any other attribute, such as sampling and prices: that of the inner policy."""
@@ -45,11 +50,14 @@ class Experienced:
     def player(self, key: EpisodeKey, instructions: str) -> Player:
         if self._selector.reads_observation:
             return _ReadsFirst(self, key, instructions)
-        return self.begin(key, instructions, "")
+        return self._begin(key, instructions, self._selector.lessons)
 
-    def begin(self, key: EpisodeKey, instructions: str, observation: str) -> Player:
-        """Begin an episode with the entries for a task and its first observation."""
-        words = prompt_of(self._selector.chosen(key.task, observation))
+    async def begin(self, key: EpisodeKey, instructions: str, observation: str) -> Player:
+        """Begin an episode with the entries for a task and its first observation. Raises what a search raises."""
+        return self._begin(key, instructions, await self._selector.chosen(key.task, observation))
+
+    def _begin(self, key: EpisodeKey, instructions: str, entries: Sequence[ExperienceEntry]) -> Player:
+        words = prompt_of(entries)
         return self.policy.player(key, "\n\n".join(part for part in (instructions, words) if part))
 
 
@@ -81,9 +89,13 @@ class _ReadsFirst:
     def ledger(self) -> Ledger | None:
         return None if self._player is None else self._player.ledger
 
+    @property
+    def measures(self) -> Mapping[str, float]:
+        return self._player.measures if isinstance(self._player, Counting) else {}
+
     async def act(self, step: Answer, seat: Seat) -> Act:
         if self._player is None:
-            self._player = self._policy.begin(self._key, self._instructions, step.observation)
+            self._player = await self._policy.begin(self._key, self._instructions, step.observation)
         return await self._player.act(step, seat)
 
     def look(self, step: Answer) -> None:

@@ -4,7 +4,7 @@ import copy
 import functools
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from manyturn.agents.experience.budget import Budgeted, BudgetSpent, Purse
 from manyturn.agents.experience.experienced_policy import Experienced
 from manyturn.agents.experience.improvement_config import ImprovementConfig
 from manyturn.agents.experience.method import METHODS, Method, Round
+from manyturn.agents.experience.retrieval.ranking import RETRIEVALS, Ranking
 from manyturn.agents.experience.round_result import RoundResult
 from manyturn.agents.experience.store import Experience, ExperienceEntry, ExperienceError, read_experience
 from manyturn.agents.experience.writer import Writer
@@ -48,6 +49,7 @@ class ImprovementPlan:
         pool: the tasks that are attempted.
         validation: the held-out panel.
         start: the experience to begin with.
+        source: its file or folder, next to which there may be vectors.
         seen: contents of tasks that the policy was trained on.
         writer_seen: contents of tasks that the writer was trained on.
         max_turns: for environments without a limit of their own.
@@ -64,6 +66,7 @@ class ImprovementPlan:
     seen: frozenset[str] = frozenset()
     writer_seen: frozenset[str] = frozenset()
     secrets: Collection[str] = ()
+    source: Path | None = None
 
     def __post_init__(self) -> None:
         for source, contents in {
@@ -132,10 +135,13 @@ async def improve(
         TooManyErrors: the environment, the engine or the writer fails too often; what was finished is kept.
     """
     plan.out.mkdir(parents=True, exist_ok=True)
-    with Journal(plan.out / WRITINGS, _settings(seats, policy, writer, plan)) as journal:
+    ranking = RETRIEVALS.apply(plan.config.retrieval)
+    settings = _settings(seats, policy, writer, plan, ranking)
+    with Journal(plan.out / WRITINGS, settings) as journal, closing(ranking):
         purse = Purse(plan.config.budget)
+        ranking.begin(plan.out, plan.source, purse)
         rounds = _Rounds(seats, policy, plan, Writer(writer, journal, plan.config.seed, purse), purse)
-        rounds.watcher = watcher
+        rounds.watcher, rounds.ranking = watcher, ranking
         stopped = await rounds.run()
         rounds.experience.save(plan.out)
         plain = {
@@ -157,6 +163,7 @@ class _Rounds:
     """
 
     watcher = Watcher()
+    ranking: Ranking
 
     def __init__(self, seats: Seats, policy: Policy, plan: ImprovementPlan, writer: Writer, purse: Purse):
         self._seats, self._policy, self._plan = seats, policy, plan
@@ -178,6 +185,8 @@ class _Rounds:
         folder = self._plan.out / "rounds" / f"{number}"
         if (result := RoundResult.read(folder)) is None:
             self._writer.recall(number)
+            if vectors := self.ranking.vectors:
+                vectors.recall(number)
             result, self.experience = await self._play(number, folder)
             result.save(folder)
         else:
@@ -203,6 +212,8 @@ class _Rounds:
         validation = same.validation if same else await self._validate(number, experience, folder, spent)
         since = None if same is None else same.unchanged_since if same.unchanged_since is not None else same.round
         unwritten = self._writer.unwritten.get(number, 0)
+        if (vectors := self.ranking.vectors) and number in vectors.spent:
+            spent["retrieval"] = vectors.spent[number]
         return RoundResult(number, experience.facts, attempts, solved, validation, since, unwritten, spent), experience
 
     def _due(self, number: int, solved: Collection[str]) -> Panel | None:
@@ -230,7 +241,8 @@ class _Rounds:
         method = self._plan.config.method.model_dump(mode="json")
         after = Experience(entries, seen, before.version + changed, self._method.shown)
         env, trained = portable_name(evaluation.panel.env), self._plan.seen | self._plan.writer_seen | before.trained
-        return replace(after, env=env, method=method, by_hand=before.by_hand, trained=trained)
+        retrieval = self._plan.config.retrieval.facts
+        return replace(after, env=env, method=method, by_hand=before.by_hand, trained=trained, retrieval=retrieval)
 
     async def _validate(
         self, number: int, experience: Experience, folder: Path, spent: dict[str, Spent]
@@ -261,7 +273,7 @@ class _Rounds:
     ) -> tuple[Evaluation, Spent]:
         """An evaluation with experience, by default with that of the round before; and what its replies took."""
         policy, experience = policy or self._policy, experience or self.experience
-        shown = Experienced(policy, experience) if experience.entries else policy
+        shown = Experienced(policy, experience, self.ranking) if experience.entries else policy
         budgeted, latest = Budgeted(shown, self._purse), list[Progress]()
         async with self.watcher.phase(title, out) as show:
 
@@ -320,7 +332,9 @@ def _figures(evaluation: Evaluation) -> dict[str, Any]:
     return {**summary["success"], "return": summary["return"]["mean"], "errors": summary["errors"]["n"]}
 
 
-def _settings(seats: Seats, policy: Policy, writer: Policy | None, plan: ImprovementPlan) -> Mapping[str, Any]:
+def _settings(
+    seats: Seats, policy: Policy, writer: Policy | None, plan: ImprovementPlan, ranking: Ranking
+) -> Mapping[str, Any]:
     """Settings that an interrupted improvement must share to continue; rounds and budget may grow."""
     config = plan.config
     about = evaluation_settings(seats, policy, EvaluationPlan(plan.pool, 1, config.seed, plan.max_turns))
@@ -330,6 +344,7 @@ def _settings(seats: Seats, policy: Policy, writer: Policy | None, plan: Improve
         "method": config.method.model_dump(mode="json"),
         "writer": None if writer is None else {"policy": writer.name, **policy_settings(writer)},
         "length": config.length,
+        **({"retrieval": {**config.retrieval.facts, "by": ranking.name}} if ranking.name else {}),
         "pool": {**plan.pool.facts, **config.pool.model_dump(mode="json")},
         "validation": {**plan.validation.facts, **config.validation.model_dump(mode="json")},
         "start": plan.start.hash if plan.start.entries else None,

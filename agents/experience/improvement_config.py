@@ -6,6 +6,8 @@ from pydantic import Field
 
 from manyturn.agents.experience.budget import BudgetConfig
 from manyturn.agents.experience.method import METHODS
+from manyturn.agents.experience.retrieval.ranking import RETRIEVALS
+from manyturn.agents.experience.retrieval.rankings.bm25 import Bm25Config
 from manyturn.envs.contract.options.options import Options
 
 
@@ -44,6 +46,8 @@ class ImprovementConfig(Options):
     """All randomness derives from it."""
     length: int = Field(default=512, ge=16)
     """Longest text of a writer that is a model in this process, in tokens; an endpoint has sampling.max_tokens."""
+    retrieval: Annotated[Any, RETRIEVALS.field] = Bm25Config()
+    """How entries about single tasks are found for a task: bm25, by words, or embedding, by vectors of a model."""
     pool: PoolConfig = PoolConfig()
     validation: ValidationConfig = ValidationConfig()
     budget: BudgetConfig = BudgetConfig()

@@ -63,10 +63,12 @@ class Method(abc.ABC):
 
     Attributes:
         writes: whether it asks the writer for texts.
+        by_task: whether it makes entries about single tasks, which are found by how much tasks resemble each other.
         shown: entries about single tasks that a policy is shown at most.
     """
 
     writes: bool = True
+    by_task: bool = True
     shown: int = SHOWN
 
     def due(self, tasks: Sequence[str], solved: Collection[str]) -> Sequence[str]:

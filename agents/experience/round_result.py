@@ -10,7 +10,7 @@ from manyturn.agents.tokens.usage import NOTHING, Spent
 from manyturn.envs.contract.atomic_files import replace_text
 
 FILE = "round.json"
-PHASES = ("attempts", "writing", "validation")
+PHASES = ("attempts", "writing", "retrieval", "validation")
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ class Experience:
         method: name and options of the method that wrote it.
         by_hand: entries were written by hand, so that not all tasks behind them are known.
         trained: ``Task.content`` of every task that the policies which attempted and wrote were trained on.
+        retrieval: how entries about single tasks are found, if not by BM25.
     """
 
     entries: tuple[ExperienceEntry, ...] = ()
@@ -69,6 +70,7 @@ class Experience:
     method: Mapping[str, Any] = field(default_factory=dict)
     by_hand: bool = False
     trained: frozenset[str] = frozenset()
+    retrieval: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         ids = [entry.id for entry in self.entries]
@@ -80,7 +82,9 @@ class Experience:
         """Hash of everything that reaches a policy, and of the tasks behind it."""
         lines = [entry.plain() for entry in self.entries]
         trained = [sorted(self.trained)] if self.trained else []
-        return digest("experience", SCHEMA_VERSION, lines, sorted(self.seen), self.shown, self.by_hand, *trained)
+        retrieval = [dict(self.retrieval)] if self.retrieval else []
+        by_hand = [self.by_hand, *trained, *retrieval]
+        return digest("experience", SCHEMA_VERSION, lines, sorted(self.seen), self.shown, *by_hand)
 
     @property
     def contents(self) -> frozenset[str]:
@@ -110,6 +114,7 @@ class Experience:
             **{"version": self.version, "env": self.env, "method": dict(self.method), "shown": self.shown},
             **{"hash": self.hash, "by_hand": self.by_hand, "seen": sorted(self.seen)},
             **({"trained": sorted(self.trained)} if self.trained else {}),
+            **({"retrieval": dict(self.retrieval)} if self.retrieval else {}),
         }
         lines = [head, *(entry.plain() for entry in self.entries)]
         return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -139,6 +144,7 @@ class Experience:
                 dict(head.get("method", {})),
                 by_hand="hash" not in head or bool(head.get("by_hand")),
                 trained=frozenset(map(str, head.get("trained", ()))),
+                retrieval=dict(head.get("retrieval", {})),
             )
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, ExperienceError):

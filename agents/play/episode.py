@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -127,6 +127,16 @@ class Onlooker(Protocol):
     def look(self, step: Answer) -> None: ...
 
 
+@runtime_checkable
+class Counting(Protocol):
+    """A player with counts of its own, which stand among the measures of the episode."""
+
+    @property
+    def measures(self) -> Mapping[str, float]:
+        """The counts so far, by name."""
+        ...
+
+
 class Policy(Protocol):
     """Anything that can play: a language model, an expert, a random policy.
 
@@ -210,7 +220,7 @@ class Episode:
         success: whether the goal was reached; None after an error, and where it is not known.
         last: the final observation.
         answer: the action that gives the true answer, if the environment names one; the policy does not see it.
-        measures: further figures of the environment's by name, known at the end.
+        measures: further figures of the environment's and of the player's by name, known at the end.
         bystander: it ended in an error because its process did, while that was busy with another episode.
         refused: it ended in an error that another attempt would meet again.
         guidance: the text that was added to its first observation; empty where none was.
@@ -291,6 +301,8 @@ async def play(
         raise
     finally:
         episode.ledger = player.ledger
+        if isinstance(player, Counting):
+            episode.measures |= player.measures
         player.leave()
     return episode
 

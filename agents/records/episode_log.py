@@ -145,3 +145,18 @@ def _unframed(line: bytes) -> dict[str, Any]:
     if checksum != b"%08x" % zlib.crc32(text):
         raise ValueError("the checksum is wrong")
     return json.loads(text)
+
+
+def journal_entries(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a journal that another process may be writing, after its settings; none without a file."""
+    entries = list[dict[str, Any]]()
+    try:
+        lines = path.read_bytes().split(b"\n")[1:]
+    except FileNotFoundError:
+        return []
+    for line in lines:
+        try:
+            entries.append(_unframed(line))
+        except ValueError:
+            continue
+    return entries

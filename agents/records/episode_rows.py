@@ -207,15 +207,16 @@ def _finite(value: float) -> float | None:
 
 
 def _counted(episode: Episode) -> Row:
-    """Usage of an episode's replies, as far as it is known; with a ledger, the reply that it died of too."""
+    """Usage of an episode's replies, as far as it is known; with a ledger also of the reply that it died of, and of a
+    search."""
     usages = [turn.usage for turn in episode.turns if turn.usage is not None]
     counts = Spent().plus(*usages)._asdict()
     cut = [usage.cut for usage in usages if usage.cut is not None]
     last = usages[-1].prompt_tokens if usages else None
     if episode.ledger is not None:
-        spans = episode.ledger.spans
-        counts["prompt_tokens"] = sum(span.start for span in spans)
-        counts["reply_tokens"] = sum(span.end - span.start for span in spans)
+        spans, beside = episode.ledger.spans, episode.ledger.beside
+        counts["prompt_tokens"] = sum(span.start for span in spans) + (beside.prompt_tokens or 0)
+        counts["reply_tokens"] = sum(span.end - span.start for span in spans) + (beside.reply_tokens or 0)
         last = spans[-1].start if spans else 0
     return {**counts, "last_prompt_tokens": last, "cut_replies": sum(cut) if cut else None}
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from manyturn.agents.tokens.usage import NOTHING, Spent
 from manyturn.envs.contract.env.roles import ONE_ROLE
 
 ON_PURPOSE = -1  # version of a reply that a demonstrator got wrong on purpose, from which nothing is learnt
@@ -106,6 +107,7 @@ class Ledger:
         labels: number of a turn -> the expert's reply to its prompt, where that is another than the turn's.
         plain: the same replies after prompts without a text that was added to them, where they are learnt from so.
         is_plain: the replies were drawn after other prompts than these, which had a text added.
+        beside: usage of replies that were drawn for the episode, by a search, and are no part of it.
     """
 
     branches: list[Branch] = field(default_factory=list)
@@ -115,6 +117,7 @@ class Ledger:
     labels: dict[int, Label] = field(default_factory=dict)
     plain: "Ledger | None" = None
     is_plain: bool = False
+    beside: Spent = NOTHING
 
     def record(
         self,

@@ -1,7 +1,7 @@
 """Methods of credit scored by the true effect of each turn, over environments and worlds of the comparison.
 
     python -m benchmarks.credit.audit [--only WORLD] [--workers 2]
-    python -m benchmarks.credit.audit --page        # the tables of docs/credit-audit.md from the result
+    python -m benchmarks.credit.audit --page        # the tables of docs/credit-audit-results.md from the result
     python -m benchmarks.credit.audit --draw        # its pictures
 
 In each world an expert of whose moves a share is random plays 24 tasks x 8 episodes, so that some succeed and some do

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.hosting.handle.messages import decode, encode
@@ -65,12 +65,12 @@ class Attacker:
         """A WebSocket to the server."""
         place = f"ws://{self.host}:{self.port}/host"
         async with connect(
-            place, proxy=None, max_size=None, open_timeout=None, close_timeout=0.2, compression=None
+            place, proxy=None, max_size=None, open_timeout=None, close_timeout=0.2, compression=None, ping_interval=None
         ) as socket:
             yield socket
 
     async def ending_of(self, *messages: bytes | str) -> str:
-        """The server's end of messages sent one after the other: ``refused: KIND`` or ``hung up``.
+        """The server's end of messages sent one after the other: ``refused: KIND`` or ``hung up: CLOSE CODE``.
 
         A server that works for another driver is asked again until it reads on, and the message is unread where that
         takes too long. Where several messages are sent, the first is a good beginning, and its answer is waited for.
@@ -130,6 +130,8 @@ async def _last_words(socket: ClientConnection, messages: Sequence[bytes | str])
         await socket.send(last)
         while not (refusal := await _refusal(socket)):
             pass
+    except ConnectionClosed as end:
+        return f"hung up: {end.rcvd.code}" if end.rcvd else "hung up"
     except WebSocketException:
         return "hung up"
     return refusal

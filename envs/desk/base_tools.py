@@ -9,6 +9,7 @@ from manyturn.envs.desk.database import Record, Store
 from manyturn.envs.tools.tool import ToolError
 
 CLOSED = "closed"
+NOTHING_TO_ANSWER = "done"  # the answer of who has done every request and was asked for no figure
 
 
 class DeskTools(abc.ABC):
@@ -60,7 +61,7 @@ class DeskTools(abc.ABC):
         """
         return self._show("users", user_id)
 
-    def close(self, answer: str = "done") -> str:
+    def close(self, answer: str = NOTHING_TO_ANSWER) -> str:
         """Close the ticket when every request is done or refused.
 
         Args:

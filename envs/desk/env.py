@@ -10,15 +10,15 @@ from manyturn.envs.contract.options.options import unknown
 from manyturn.envs.contract.random_keys import digest
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.desk.admissible_calls import Commands
-from manyturn.envs.desk.base_tools import CLOSED
+from manyturn.envs.desk.base_tools import CLOSED, NOTHING_TO_ANSWER
 from manyturn.envs.desk.customer import WAIT, Customer, Ticket, TicketOptions, done, facts_of, identity, nouns, ticket
 from manyturn.envs.desk.customer_generator import Database, DatabaseArguments
 from manyturn.envs.desk.database import Store
 from manyturn.envs.desk.desks.packs import PACKS
-from manyturn.envs.desk.solution import solution_of
+from manyturn.envs.desk.solution import Errand, solution_of
 from manyturn.envs.desk.task_shapes import LEVELS, ShapeLevel
 from manyturn.envs.desk.tasks import tasks
-from manyturn.envs.tools.calls import CallRequest, call_text, is_call
+from manyturn.envs.tools.calls import CallRequest, call_text, is_call, read_calls
 from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Call, Toolset
 from manyturn.envs.users.agenda import AgendaOptions
@@ -27,11 +27,12 @@ from manyturn.envs.users.user_env import Maker, UserEnv
 REWARDS = ("outcome", "turns")
 PARTS = {"read": 0.1, "write": 0.3, "wrong": -0.3}
 _RULES_OF_WORK = (
-    "Do what the customer asks, unless a rule below forbids it. In that case change nothing for that request, "
+    "Do what the customer asks, unless a rule{} forbids it. In that case change nothing for that request, "
     "and name the rule, such as R3. Name no other rules. The tools do not check the rules: look up what you need "
     "first. When every request is done or refused, call close. Its answer gives the rule of each refused request "
-    "and the figures that the customer asked for. The rules are:"
+    "and the figures that the customer asked for."
 )
+RULES = ("instructions", "ticket", "training", "half", "hidden")
 
 
 class Desk(UserEnv):
@@ -69,12 +70,16 @@ class Desk(UserEnv):
         user: ``ticket`` (all in writing, no one answers), ``agenda`` (a customer who must be asked), or another user of
             ``UserEnv``. Scores with different users are different measurements.
         rewards: ``outcome``, or ``turns``, which adds turn-level parts.
+        rules: place of their text: ``instructions`` (default), above each ``ticket`` or first words, above those of
+            ``training`` tasks only, above those of ``half`` of the training tasks, or nowhere (``hidden``). The rules
+            are the same in all cases. In the manner of CC-Gen (Liu et al. 2025, arXiv 2510.11588), whose agents learn
+            rules that their prompts do not have at test.
         max_turns: default by difficulty, from 12 to 48, twice as many with a user who answers.
         users: customers in the database, from 200 to 2,000; default 500.
         database: the seed that it is made from; default 0.
     """
 
-    harmless = (*UserEnv.harmless, "pack", "user:ticket", "user:agenda", "rewards", "users", "database")
+    harmless = (*UserEnv.harmless, "pack", "user:ticket", "user:agenda", "rewards", "rules", "users", "database")
     levels = LEVELS
     level: ShapeLevel
 
@@ -85,10 +90,11 @@ class Desk(UserEnv):
         difficulty: str = "easy",
         user: str | Mapping[str, Any] | None = None,
         rewards: str = "outcome",
+        rules: str = "instructions",
         max_turns: int | None = None,
         **database: Unpack[DatabaseArguments],
     ):
-        choices = (("pack", pack, PACKS), ("rewards", rewards, REWARDS))
+        choices = (("pack", pack, PACKS), ("rewards", rewards, REWARDS), ("rules", rules, RULES))
         for what, given, allowed in choices:
             if given not in allowed:
                 raise ValueError(unknown(what, given, allowed))
@@ -106,9 +112,12 @@ class Desk(UserEnv):
         self._toolset = Toolset(self._desk_tools.tools())
         self._writing = {tool.__name__ for tool in self._desk_tools.writes()}
         self.tools = self._toolset.schemas
-        rules = "\n".join(f"{rule.name}. {rule.text}" for rule in self._pack.rules)
+        self._rules, self._rules_text = rules, self._pack.rules_for(self.level.simple)
         talk = "" if self._written else " Text without a tool call goes to the customer."
-        self.instructions = with_tools(f"{self._pack.place}{talk} {_RULES_OF_WORK}\n{rules}", self.tools)
+        is_below = rules == "instructions"
+        below = f" The rules are:\n{self._pack.rules_for(simple=False)}" if is_below else ""
+        work = _RULES_OF_WORK.format(" below" if is_below else "")
+        self.instructions = with_tools(f"{self._pack.place}{talk} {work}{below}", self.tools)
         self._commands = Commands(self._pack, self.tools)
 
     # ---- what a user environment has ------------------------------------------------------------------------
@@ -141,7 +150,14 @@ class Desk(UserEnv):
         text = self.user.begin(task, rng)
         self._heard = text
         self._commands.hear(text)
-        return text if self._written else f"Customer: {text}"
+        first = text if self._written else f"Customer: {text}"
+        return f"{self._rules_text}\n\n{first}" if self._has_rules(task) else first
+
+    def _has_rules(self, task: Task) -> bool:
+        """True if the rules stand above a task's first words."""
+        if self._rules == "half":
+            return task.split == "train" and int(digest("rules", task.id), 16) % 2 == 0
+        return self._rules == "ticket" or (self._rules == "training" and task.split == "train")
 
     def respond(self, action: str) -> Turn:
         return self._called(action) if is_call(action) else self._spoken(action)
@@ -210,6 +226,12 @@ class Desk(UserEnv):
     def admissible(self) -> list[str]:
         return self._commands.listed()
 
+    def harmful_calls(self) -> list[str]:
+        """Admissible writes that no request needs: what an attacker asks for, see the wrapper ``injection``."""
+        needed = {call_text(e.call.name, **e.call.arguments) for e in self._solution.errands if not e.rule}
+        listed = [call for call in self._commands.listed() if read_calls(call)[0].name in self._writing]
+        return [call for call in listed if call not in needed]
+
     def anchor(self) -> Hashable:
         """Progress of the solution: changes, facts learnt and said, the user's knowledge, the answer due."""
         changed = digest(self._desk_tools.store.save()) if self._desk_tools.store.written else ""
@@ -237,7 +259,7 @@ class Desk(UserEnv):
         yield from self._questions(identity(solution))
         for errand in solution.errands:
             name = errand.kind.name
-            if name not in done(solution, self._fulfilled, self._agent_text):
+            if name not in done(solution, self._fulfilled, self._agent_text) and not self._is_tried(errand):
                 yield from self._questions(facts_of(solution, errand))
                 yield from self._unread(errand.reads)
                 if not errand.rule:
@@ -249,7 +271,14 @@ class Desk(UserEnv):
         yield from self._unread(solution.figure_reads)
         if solution.figure and not self._written and not solution.tells_figure(self._agent_text):
             yield f"The {solution.figure[0]} is {solution.figure[1]}."
-        yield CallRequest("close", {"answer": solution.answer if self._written else "done"})
+        answer = solution.answer if self._written else NOTHING_TO_ANSWER
+        yield CallRequest("close", {} if answer == NOTHING_TO_ANSWER else {"answer": answer})
+
+    def _is_tried(self, errand: Errand) -> bool:
+        """True if a request's records are as it wants them, perhaps with changes that nothing takes back."""
+        delta = self._desk_tools.store.delta()
+        right = ((delta.get(place) or {}, fields) for place, fields in errand.right.items())
+        return bool(errand.right) and all(there.items() >= fields.items() for there, fields in right)
 
     def _questions(self, facts: Mapping[str, str]) -> Iterator[str]:
         for slot, value in facts.items():

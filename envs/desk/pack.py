@@ -113,3 +113,13 @@ class Pack:
     def forbidding(self, store: Store, call: CallRequest) -> list[Rule]:
         """The rules that a call would break."""
         return [rule for rule in self.rules if call.name in rule.tools and rule.broken(store, call.arguments)]
+
+    def rules_for(self, simple: bool) -> str:
+        """The rules in words, a line for each.
+
+        Args:
+            simple: only those that can forbid a request of a simple kind.
+        """
+        tools = {kind.tool for kind in self.kinds if kind.simple or not simple}
+        rules = [rule for rule in self.rules if not simple or rule.tools & tools]
+        return "\n".join(f"{rule.name}. {rule.text}" for rule in rules)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.desk.base_tools import NOTHING_TO_ANSWER
 from manyturn.envs.desk.database import RecordKey, Store
 from manyturn.envs.desk.desks.packs import PACKS
 from manyturn.envs.desk.pack import Kind, Pack
@@ -84,7 +85,7 @@ class Solution:
     def answer(self) -> str:
         """The shortest text that says all that must be said."""
         parts = sorted(self.rules, key=lambda name: int(name[1:]))
-        return ", ".join([*parts, *([self.figure[1]] if self.figure else [])]) or "done"
+        return ", ".join([*parts, *([self.figure[1]] if self.figure else [])]) or NOTHING_TO_ANSWER
 
     def answered_by(self, text: str) -> bool:
         """True if a text names the rules to refuse by, no others, and the requested figure."""

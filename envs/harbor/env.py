@@ -1,4 +1,4 @@
-"""A task folder of Harbor, or a data set of such, in our containers: ``harbor:DIR``.
+"""A task folder of Harbor, read as the loader of harbor 0.24.0 reads it, in our containers: ``harbor:DIR``.
 
 Source: the package harbor 0.25.0, ``harbor.models.task``, ``harbor.verifier`` and ``harbor.trial.multi_step``.
 """

@@ -1,4 +1,4 @@
-"""Address of an OpenEnv server, as the name of an environment states it, and the token that is sent along."""
+"""Address of a server, as the name of an environment states it, and the token that is sent along."""
 
 import os
 import re
@@ -16,16 +16,22 @@ class Address(NamedTuple):
         http, socket: for requests, and for the session of an episode.
         is_here: whether it is on this machine, so that no proxy is asked.
         headers: what every request carries.
+        token: environment variable of the token in them.
     """
 
     http: str
     socket: str
     is_here: bool
     headers: dict[str, str]
+    token: str = TOKEN
 
 
-def address_of(url: str) -> Address:
-    """The address that a URL means; the token is that of the environment variable MANYTURN_OPENENV_TOKEN.
+def address_of(url: str, scheme: str = "openenv", token: str = TOKEN) -> Address:
+    """The address that a URL means.
+
+    Args:
+        scheme: what the name of the environment begins with.
+        token: environment variable of the token.
 
     Raises:
         ValueError: it is none, or it holds secrets; the text names the fix.
@@ -43,17 +49,18 @@ def address_of(url: str) -> Address:
         sound, parts = False, urlsplit("")
     if not sound:
         raise ValueError(
-            "that is no address of a server: write openenv:http://127.0.0.1:8000, or https:// and its host"
+            f"that is no address of a server: write {scheme}:http://127.0.0.1:8000, or https:// and its host"
         )
     if re.search(r"\s", url):
         raise ValueError("an address has no spaces: leave them out")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(
             "the name of an environment is kept with results, so it must hold no secrets: leave out user, password and "
-            f"query, and set {TOKEN}"
+            f"query, and set {token}"
         )
-    token = os.environ.get(TOKEN, "")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    secret = os.environ.get(token, "")
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
     is_here = _LOOPBACK.fullmatch(parts.netloc) is not None
     rest = f"{parts.netloc}{parts.path}"
-    return Address(f"{parts.scheme}://{rest}", f"ws{parts.scheme.removeprefix('http')}://{rest}/ws", is_here, headers)
+    socket = f"ws{parts.scheme.removeprefix('http')}://{rest}/ws"
+    return Address(f"{parts.scheme}://{rest}", socket, is_here, headers, token)

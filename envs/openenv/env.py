@@ -1,6 +1,6 @@
-"""An environment behind a server of OpenEnv, played as any other: ``openenv:http://127.0.0.1:8000``.
+"""An environment of an OpenEnv server, run against openenv 0.10.0: ``openenv:http://127.0.0.1:8000``.
 
-Source: the package openenv 0.10.0, ``openenv.core.env_server``. Each environment object holds one session at a time.
+Source: that package's ``openenv.core.env_server``. Each environment object holds one session at a time.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""A dataset of reasoning-gym, played as an environment of one turn: ``reasoning-gym:leg_counting``.
+"""A dataset of reasoning-gym 0.1.25, played as an environment of one turn: ``reasoning-gym:leg_counting``.
 
 Source: the package reasoning-gym 0.1.25, ``reasoning_gym.create_dataset`` and ``ProceduralDataset.score_answer``.
 """

@@ -1,4 +1,4 @@
-"""A game of textarena for one player: ``textarena:FrozenLake-v0``.
+"""A game of textarena 0.7.4 for one player: ``textarena:FrozenLake-v0``.
 
 Source: the package textarena 0.7.4, ``textarena.core`` and ``textarena.state``. Its games draw from the random state of
 the whole process. Here each episode has one of its own, which is put in its place for as long as the game computes.

@@ -1,4 +1,4 @@
-"""A taskset of verifiers, played as an environment of text: ``verifiers:PACKAGE``.
+"""A taskset of verifiers, run against verifiers 0.4.0, as an environment of text: ``verifiers:PACKAGE``.
 
 Source: the package verifiers 0.4.0, ``verifiers.v1``: ``Taskset``, ``Task``, ``Env`` and ``Trace``.
 """

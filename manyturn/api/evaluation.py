@@ -19,10 +19,10 @@ from manyturn.agents.evaluation.finished_episodes import Progress
 from manyturn.agents.evaluation.format_mismatch import reply_remarks
 from manyturn.agents.evaluation.remarks import invalid_reply
 from manyturn.agents.evaluation.summary_table import print_summaries, print_summary
-from manyturn.agents.experience.store import read_experience
 from manyturn.agents.play.python_policy import PythonPolicy, code_of
 from manyturn.api.loaded_policy import LoadedPolicy
 from manyturn.api.named_policy import SECTIONS, Candidate, EvaluateConfig, find_policy, option_in, sections_of
+from manyturn.api.shown_experience import ShownExperience
 from manyturn.api.task_panel_file import TaskChoice, args_of, as_toml, limit_remark, panel_of, read_panel
 from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.options import ConfigError, unknown
@@ -187,8 +187,8 @@ async def entrants_of(
     for name in options:
         if name not in SECTIONS:
             raise OverrideError(_no_option(name))
-    experience = None if settings.experience is None else read_experience(settings.experience)
-    if experience is not None and len(policies) > 1:
+    shown, options = ShownExperience.read(settings.experience, options)
+    if shown is not None and len(policies) > 1:
         raise ValueError("--experience is of one policy: evaluate each by itself, then compare their folders")
     async with AsyncExitStack() as stack:
         entrants = []
@@ -201,7 +201,9 @@ async def entrants_of(
                 )
                 for engine in candidate.engines:
                     stack.push_async_callback(engine.shutdown)
-            candidate = candidate if experience is None else candidate.shown(experience)
+            if shown is not None:
+                stack.enter_context(shown.counted())
+                candidate = shown.given_to(candidate, out)
             entrants.append(Entrant(name, candidate, out))
         yield entrants
 

@@ -14,6 +14,7 @@ from manyturn.agents.experience.improvement import Improvement, ImprovementPlan,
 from manyturn.agents.experience.improvement import improve as improve_in_rounds
 from manyturn.agents.experience.improvement_config import ImprovementConfig
 from manyturn.agents.experience.method import METHODS
+from manyturn.agents.experience.retrieval.ranking import RETRIEVALS, retrieval_of
 from manyturn.agents.experience.store import Experience, read_experience
 from manyturn.agents.experience.writer import writer_of
 from manyturn.agents.play.agent import Agent
@@ -30,7 +31,7 @@ from manyturn.api.evaluation import (
     secrets_of,
     settings_in_python,
 )
-from manyturn.api.named_policy import SECTIONS, sections_of
+from manyturn.api.named_policy import SECTIONS, option_in, sections_of
 from manyturn.api.task_panel_file import TaskChoice, panel_of
 from manyturn.envs.contract.options.options import ConfigError, one_line, unknown
 from manyturn.terminal.event_loop import result_of
@@ -120,8 +121,8 @@ async def improve_policy(
         options: those of ``ImprovementConfig``, and of the policy by section.
         quiet: show nothing.
     """
-    config, rest = _options(options)
     start = Experience() if settings.experience is None else read_experience(settings.experience)
+    config, rest = _options(options, start)
     async with _policies(policy, settings, config, rest) as (entrant, author):
         check_code(entrant, settings.world)
         [entrant], world = in_one_env([entrant], settings.world)
@@ -150,17 +151,21 @@ async def improve_policy(
                 candidate.seen,
                 frozenset() if author is None else author.candidate.seen,
                 secrets_of([entrant] if author is None else [entrant, author]),
+                settings.experience,
             )
             writer = None if author is None else author.candidate.policy
             watcher = Watcher() if quiet else RoundLines(entrant.name, len(pool)).watcher
             return await improve_in_rounds(seats, candidate.policy, writer, plan, watcher)
 
 
-def _options(options: Mapping[str, Any]) -> tuple[ImprovementConfig, dict[str, Any]]:
+def _options(options: Mapping[str, Any], start: Experience) -> tuple[ImprovementConfig, dict[str, Any]]:
     """The options of the improvement, and those of the policy by section.
 
+    Args:
+        start: the experience to begin with, whose retrieval holds unless another one is given.
+
     Raises:
-        OverrideError: an option does not exist, or its value will not do.
+        OverrideError: an option does not exist, has no effect, or its value will not do.
     """
     for name in options:
         if name not in (*OWN, *SECTIONS):
@@ -168,9 +173,13 @@ def _options(options: Mapping[str, Any]) -> tuple[ImprovementConfig, dict[str, A
     if "method" not in options:
         raise OverrideError(f"which method? Add --method, one of {', '.join(METHODS.names())}")
     try:
-        config = ImprovementConfig(**{name: options[name] for name in options if name in OWN})
+        own = {name: options[name] for name in options if name in OWN}
+        config = ImprovementConfig(**own | {"retrieval": retrieval_of(start.retrieval, own.get("retrieval"))})
     except ValidationError as error:
         raise OverrideError(one_line(error)) from None
+    by_task = METHODS.apply(config.method).by_task or any(entry.about for entry in start.entries)
+    if "retrieval" in options and not by_task:
+        raise ConfigError(f"retrieval has no effect: lessons of {config.method.name} are always shown; leave it out")
     return config, {name: value for name, value in options.items() if name not in OWN}
 
 
@@ -182,6 +191,11 @@ async def _policies(
     writes, word = METHODS.apply(config.method).writes, settings.writer
     if word is not None and not writes:
         raise ConfigError(f"--writer has no effect: the method {config.method.name} asks for no texts; leave it out")
+    if "search" in options:
+        raise OverrideError(
+            f"--{option_in(options, 'search')} has no effect on an improvement, as attempts are plain: leave it out, "
+            "and evaluate the policy with --search and --experience afterwards"
+        )
     bare = replace(settings.world, out=None, tasks=None)
     async with AsyncExitStack() as stack:
         takes = sections_of(word) if word is not None else ()
@@ -210,7 +224,10 @@ def _check_budget(config: ImprovementConfig, policies: Sequence[Policy]) -> None
             raise ConfigError(
                 f"budget.{next(iter(limits))} cannot be held: {policy.word}, in Python, counts no tokens; leave it out"
             )
-    if "usd" in limits and not any(getattr(one, "priced", False) for one in policies):
+    price = RETRIEVALS.apply(config.retrieval).price
+    if "usd" in limits and price is None:
+        raise ConfigError("budget.usd cannot be held: embeddings have no price; add --retrieval.price")
+    if "usd" in limits and not price and not any(getattr(one, "priced", False) for one in policies):
         raise ConfigError(
             "budget.usd has no effect without prices: add --endpoint.price-in and --endpoint.price-out, for a role "
             "below its name"

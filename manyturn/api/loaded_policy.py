@@ -8,10 +8,10 @@ from typing import Any, Self
 import gymnasium
 
 from manyturn.agents.evaluation.evaluate import STAGE
-from manyturn.agents.experience.store import read_experience
 from manyturn.agents.play.episode import Act, Player
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.api.named_policy import SECTIONS, Candidate, find_policy
+from manyturn.api.shown_experience import ShownExperience
 from manyturn.envs.contract.env.roles import ONE_ROLE
 from manyturn.envs.contract.env.text_env import Unsupported
 from manyturn.envs.contract.options.options import unknown
@@ -43,8 +43,9 @@ def load_policy(word: str, experience: str | os.PathLike[str] | None = None, **o
     for name in options:
         if name not in SECTIONS:
             raise OverrideError(unknown("option of load_policy", name, SECTIONS))
-    candidate = find_policy(word, options)
-    return LoadedPolicy(word, candidate if experience is None else candidate.shown(read_experience(Path(experience))))
+    shown, rest = ShownExperience.read(None if experience is None else Path(experience), options)
+    candidate = find_policy(word, rest)
+    return LoadedPolicy(word, candidate if shown is None else shown.given_to(candidate, None))
 
 
 class LoadedPolicy:
@@ -164,3 +165,9 @@ class _OwnSeat:
         if (ask := offered(self._env, "expert")) is None:
             raise Unsupported(f"{self.name} has no expert: give it a method expert()")
         return ask()
+
+    async def snapshot(self) -> str:
+        raise Unsupported(f"{self.name} is the caller's own, where nothing is tried out: evaluate with --search")
+
+    async def restore(self, snapshot: str) -> Answer:
+        raise Unsupported(f"{self.name} is the caller's own, and its turns stand: evaluate with --search")

@@ -16,6 +16,8 @@ from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.evaluation.evaluate import held_out_guard
 from manyturn.agents.evaluation.replay_policy import Replay
 from manyturn.agents.experience.experienced_policy import Experienced
+from manyturn.agents.experience.retrieval.ranking import RETRIEVALS, Ranking
+from manyturn.agents.experience.retrieval.rankings.bm25 import Bm25Config
 from manyturn.agents.experience.store import Experience
 from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.play.agent import Agent, AgentConfig
@@ -25,12 +27,16 @@ from manyturn.agents.play.python_policy import policy_in_file
 from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
+from manyturn.agents.search.method import SEARCHES
+from manyturn.agents.search.searching_policy import Searching
 from manyturn.api.task_panel_file import as_toml
 from manyturn.envs.contract.options.options import ConfigError, Options, one_line, unknown
 from manyturn.envs.contract.registration.env_registry import is_file
 from manyturn.envs.contract.tasks.env_identity import EnvIdentity
 from manyturn.envs.contract.tasks.panel import Panel, portable_name
+from manyturn.envs.users.endpoint.protocols.registry import OPENAI, PROTOCOLS, endpoint_model, is_endpoint
 from manyturn.terminal.overrides import OverrideError, changed, chosen
+from manyturn.trainers.play.judges import judged_place as judged_place  # registers a value of searches
 from manyturn.trainers.recipe.role_config import ENDPOINT_AGENT, MODEL_AGENT, RoleConfig, RoleKind
 
 if TYPE_CHECKING:
@@ -41,8 +47,7 @@ if TYPE_CHECKING:
 # What plays -> how it is made to act unless asked otherwise; a run acts as it was trained.
 USUAL_AGENTS = {"evaluate MODEL": MODEL_AGENT, "evaluate openai:MODEL": ENDPOINT_AGENT}
 _ENGINE = TransformersConfig()
-_NO_ENDPOINT = "only openai:MODEL asks an endpoint"
-_NAME_IT = "Write openai:MODEL, such as openai:gpt-4o, and set OPENAI_BASE_URL to where it is"
+_NO_ENDPOINT = "only openai:MODEL, openai-responses:MODEL and anthropic:MODEL ask an endpoint"
 _HOSTED = re.compile(
     r"(?:gpt-|chatgpt|o[134](?:-|$)|claude-|gemini-|grok-|deepseek-(?:chat|reasoner)|mistral-)[\w.:-]*"
 )
@@ -58,6 +63,10 @@ class EvaluateConfig(Options):
     endpoint: Endpoint = Endpoint()
     roles: dict[str, RoleConfig] = {}
     """Other policies for roles of a run, by the role's name."""
+    retrieval: Annotated[Any, RETRIEVALS.field] = Bm25Config()
+    """How entries of an experience are found, if not as in the improvement that made it."""
+    search: Annotated[Any, SEARCHES.optional_field] = None
+    """A search before each episode is played: best_of_n, beam, tree, or a plugin's. Unset: none."""
 
 
 SECTIONS = tuple(EvaluateConfig.model_fields)
@@ -90,9 +99,9 @@ class Candidate:
     foreign_code: Sequence[tuple[str, Mapping[str, Any]]] = ()
     experience: Experience | None = None
 
-    def shown(self, experience: Experience) -> "Candidate":
-        """The policy with an experience."""
-        return replace(self, policy=Experienced(self.policy, experience), experience=experience)
+    def shown(self, experience: Experience, ranking: Ranking) -> "Candidate":
+        """The policy with an experience, whose entries a ranking finds."""
+        return replace(self, policy=Experienced(self.policy, experience, ranking), experience=experience)
 
     def guard(self, panel: Panel) -> None:
         """Raise NotHeldOut if a task of a panel has a part in what the policy has learnt, or is shown."""
@@ -126,9 +135,9 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
     """The policy that a word names.
 
     Args:
-        word: expert, random, replay:FOLDER, FILE.py:POLICY, openai:MODEL, a run's folder, a checkpoint, or a model's
+        word: expert, random, replay:FOLDER, FILE.py:POLICY, PROTOCOL:MODEL, a run's folder, a checkpoint, or a model's
             folder, GGUF file or id.
-        options: options by section, as ``parse_overrides`` found them: agent, sampling, engine, endpoint.
+        options: options by section, as ``parse_overrides`` found them: agent, sampling, engine, endpoint, search.
 
     Raises:
         ValueError: there is no such policy, or an option does not exist or would have no effect on it.
@@ -146,16 +155,16 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
     if is_file(word):
         _refuse(options, SECTIONS, f"{word} is called as it is")
         return Candidate(policy_in_file(word))
-    if word.startswith("openai:"):
-        _refuse(options, ("engine",), "openai:MODEL asks an endpoint")
-        _refuse(options, ("roles",), "openai:MODEL plays every role")
-        return _behind_endpoint(word.removeprefix("openai:"), options)
-    if word == "openai":
-        raise ValueError(f"which model of the endpoint? {_NAME_IT}")
+    if is_endpoint(word) or word in PROTOCOLS:
+        named = f"{word.partition(':')[0]}:MODEL"
+        _refuse(options, ("engine",), f"{named} asks an endpoint")
+        _refuse(options, ("roles",), f"{named} plays every role")
+        _refuse(options, ("search",), f"{named} gives no tokens to say again; name a run or a model here")
+        return _behind_endpoint(word, options)
     _refuse(options, ("endpoint",), _NO_ENDPOINT)
     folder = Path(word).resolve() if Path(word).exists() else Path(word)
     if is_run(folder):
-        return _trained(folder, options)
+        return _after_search(_trained(folder, options), word, options)
     _refuse(options, ("roles",), "a model plays every role")
     if folder.is_file() and folder.suffix != ".gguf":
         also = f"{word}:POLICY, " if word.endswith(".py") else ""
@@ -163,17 +172,41 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
     if not folder.exists() and _is_path(word):
         raise ValueError(_no_folder(Path(word)))
     if not folder.exists() and _HOSTED.fullmatch(word):
-        raise ValueError(f"{word} is a model at an endpoint: write openai:{word}, and set OPENAI_BASE_URL")
-    return _model(word, options)
+        protocol = "anthropic" if word.startswith("claude-") else OPENAI
+        address = PROTOCOLS[protocol].address
+        raise ValueError(f"{word} is a model at an endpoint: write {protocol}:{word}, and set {address}")
+    return _after_search(_model(word, options), word, options)
+
+
+def _after_search(candidate: Candidate, word: str, options: PolicyOptions) -> Candidate:
+    """The policy with the search that options name, if they name one.
+
+    Raises:
+        ValueError: the policy cannot search, or the search would have no effect.
+    """
+    if "search" not in options:
+        return candidate
+    agent = candidate.policy
+    if not isinstance(agent, Agent):
+        raise OverrideError("--search has no effect on a run of several roles: evaluate it without, or one of one role")
+    given = options["search"]
+    if not isinstance(given, Mapping) or "name" not in given:
+        raise OverrideError(f"--search names no method: add --search.name with one of {', '.join(SEARCHES.names())}")
+    try:
+        config = SEARCHES.parse(given)
+    except ValidationError as error:
+        raise OverrideError(one_line(error, "search")) from None
+    return replace(candidate, policy=Searching(agent, config, word, candidate.max_turns))
 
 
 def sections_of(word: str) -> tuple[str, ...]:
     """The sections of options that have an effect on the policy that a word names."""
     if word in SCRIPTS or word.startswith("replay:") or is_file(word):
         return ()
-    if word.startswith("openai:"):
+    if is_endpoint(word):
         return ("agent", "sampling", "endpoint")
-    return ("sampling", "engine", "roles") if is_run(Path(word).resolve()) else ("agent", "sampling", "engine")
+    own = ("sampling", "engine", "roles") if is_run(Path(word).resolve()) else ("agent", "sampling", "engine")
+    return (*own, "search")
 
 
 def is_run(folder: Path) -> bool:
@@ -184,16 +217,16 @@ def is_run(folder: Path) -> bool:
     return (checkpoint / "manifest.json").is_file() and (checkpoint / "state.json").is_file()
 
 
-def _behind_endpoint(model: str, options: PolicyOptions) -> Candidate:
+def _behind_endpoint(word: str, options: PolicyOptions) -> Candidate:
     from manyturn.agents.play.endpoint.options import EndpointSampling
     from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 
-    if not model:
-        raise ValueError(f"which model of the endpoint? {_NAME_IT}")
+    protocol, model = endpoint_model(word)
     config = changed(ENDPOINT_AGENT, "agent", options.get("agent", {}))
-    sampling = changed(EndpointSampling(), "sampling", options.get("sampling", {}))
+    sampling = changed(EndpointSampling(), "sampling", given := options.get("sampling", {}))
+    sampling.model_fields_set.intersection_update(given)  # a protocol leaves out some of what was not given
     return Candidate(
-        OpenAIPolicy(model, config, sampling, changed(Endpoint(), "endpoint", options.get("endpoint", {})))
+        OpenAIPolicy(model, config, sampling, changed(Endpoint(), "endpoint", options.get("endpoint", {})), protocol)
     )
 
 

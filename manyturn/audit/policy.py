@@ -10,6 +10,7 @@ from manyturn.agents.play.agent import Agent
 from manyturn.api.named_policy import find_policy
 from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.tasks.task import Task
+from manyturn.envs.users.endpoint.protocols.registry import PROTOCOLS
 from manyturn.terminal.event_loop import result_of
 from manyturn.trainers.credit_audit.agent_player import AgentAuditPlayer
 from manyturn.trainers.credit_audit.audit_loop import Jobs
@@ -19,7 +20,7 @@ from manyturn.trainers.credit_audit.task_executor import OwnJobs, SpreadJobs
 from manyturn.trainers.credit_audit.text_player import AuditPlayer, MovesPlayer
 from manyturn.trainers.credit_audit.text_policies import moves_of
 
-_ELSEWHERE = ("openai", "replay")  # policies that say nothing again
+_ELSEWHERE = (*PROTOCOLS, "replay")  # policies that say nothing again
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,12 @@ SUITE = Parameter(group=Group.create_ordered("A suite"))
 
 
 @app.command(group=POLICIES)
-def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed: int = 0) -> None:
+def quickstart(
+    *overrides: Overrides,
+    out: Path = Path("runs/quickstart"),
+    seed: int = 0,
+    dry: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
     """Train a tiny agent in mazes, from scratch, and prove it.
 
     Parameters
@@ -75,11 +80,13 @@ def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed:
         Folder of the run; must not hold one yet.
     seed
         All randomness derives from it.
+    dry
+        Print what it will take, and do not train.
     """
     from manyturn.api.training import configured
     from manyturn.terminal.overrides import parse_overrides
 
-    _train(configured(("quickstart",), parse_overrides(overrides), seed=seed), out)
+    _begin(configured(("quickstart",), parse_overrides(overrides), seed=seed), out, dry=dry)
 
 
 @app.command(
@@ -90,6 +97,7 @@ def train(
     tasks: Annotated[TaskWords, Parameter(show=False)] = None,
     recipe: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     out: Path | None = None,
+    dry: Annotated[bool, Parameter(negative="")] = False,
     resume: Path | None = None,
     accept_config: Annotated[bool, Parameter(negative="")] = False,
     accept_env: Annotated[bool, Parameter(negative="")] = False,
@@ -134,12 +142,15 @@ def train(
         to those of the earlier ones.
     out
         Folder of the run; default: runs/ENV, numbered.
+    dry
+        Do not train: try these options briefly in a temporary folder, and print what the run will take, what limits
+        it, and what to change.
     resume
         Continue the run in this folder from its last checkpoint, a finished one too: with --steps N until it has N
         steps. Takes no other options than that and the next three.
     accept_config
         Continue although the run's config.toml was edited since, or a partner in a role is another one; summary.json
-        then says what was changed, and when.
+        then says what was changed.
     accept_env
         Continue although the environment has changed since, such as a file of it; summary.json, metrics and report then
         say what differs, and from which step on.
@@ -151,7 +162,7 @@ def train(
 
     accept = accepted(config=accept_config, env=accept_env, code=accept_code)
     if resume is not None:
-        _resume(resume, words, bool(recipe or out or tasks is not None), accept)
+        _resume(resume, words, bool(recipe or out or dry or tasks is not None), accept)
         return
     if accept:
         raise ValueError(f"--accept-{accept[0]} has no effect: it belongs to --resume RUN")
@@ -168,7 +179,7 @@ def train(
         put_option(options, "tasks", list(tasks))
     with refusals_by_recipe(recipe):
         config = configured(recipe, options, *named)
-        _train(config, out or fresh_folder(config.env_title))
+        _begin(config, out or fresh_folder(config.env_title), dry=dry)
 
 
 @app.command(group=POLICIES)
@@ -198,14 +209,15 @@ def evaluate(
     Options of the policy are named as in a run's configuration: --sampling.temperature 0 --sampling.max-tokens 32
     --engine.max-batch 64 for runs too; --agent.context window --agent.format free_text --agent.show-admissible true for
     models and endpoints; and --endpoint.timeout 30 for endpoints, see docs/endpoints.md. A model's agent.max-context is
-    its own limit, at most 8192, unless it is given.
+    its own limit, at most 8192, unless it is given. docs/search.md: --search tree --search.tokens 500.
 
     Parameters
     ----------
     policy
         A run's folder, a checkpoint, a model's folder, GGUF file or id, openai:MODEL for an endpoint (OPENAI_BASE_URL),
-        FILE.py:POLICY for a function or class of yours, expert, random, or replay:FOLDER for the actions of an
-        evaluation once more, to see whether its environment has changed.
+        also openai-responses:MODEL and anthropic:MODEL (ANTHROPIC_BASE_URL), FILE.py:POLICY for a function or class of
+        yours, expert, random, or replay:FOLDER for the actions of an evaluation once more, to see whether its
+        environment has changed.
     words
         Further policies, for one table of all; then options of the policies.
     split
@@ -409,6 +421,15 @@ def _resume(run: Path, words: tuple[str, ...], others: bool, accept: tuple[str, 
         raise ValueError(f"--steps {steps}: give a number of steps, such as --steps 40")
     shown = read_config(run) if steps is None else read_config(run).model_copy(update={"steps": steps})
     _train(shown, run, resume=True, accept=accept, steps=steps)
+
+
+def _begin(config: Any, out: Path, *, dry: bool) -> None:
+    """Train, or estimate what the training will take."""
+    if not dry:
+        return _train(config, out)
+    from manyturn.api.estimates.training_estimate import estimate_training
+
+    estimate_training(config, out)
 
 
 def _train(config: Any, out: Path, **resumed: Any) -> None:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from manyturn.cli.doctor_finding import Diagnosis
 from manyturn.cli.hardware_checks import folders, hardware, hub
+from manyturn.envs.users.endpoint.protocols.registry import PROTOCOLS
 
 _EXTRAS = {
     "train": "training, and models as policies",
@@ -165,13 +166,13 @@ def engines(installed: Iterable[Diagnosis]) -> list[Diagnosis]:
     diagnoses = []
     for name, needs, use in (
         ("scripted", (), "the policies expert and random"),
-        ("openai", (), "openai:MODEL, any endpoint that speaks its protocol"),
+        *((name, (), f"{name}:MODEL, any endpoint of {spoken.title}") for name, spoken in PROTOCOLS.items()),
         ("transformers", ("train",), "tiny and Hugging Face models, in this process"),
         ("gguf", ("train", "gguf"), "models in GGUF files, by way of transformers"),
     ):
         missing = [needed for needed in needs if needed not in complete]
-        if name == "openai" and not missing and not os.environ.get("OPENAI_BASE_URL"):
-            use += "; set OPENAI_BASE_URL to its address, such as http://127.0.0.1:8000/v1"
+        if (spoken := PROTOCOLS.get(name)) is not None and not os.environ.get(spoken.address):
+            use += f"; set {spoken.address} to its address, such as {spoken.example}"
         text = f"cannot be used: see extra {' and extra '.join(missing)}" if missing else use
         diagnoses.append(Diagnosis("note" if missing else "ok", f"engine {name}", text))
     if "train" in complete:

@@ -5,9 +5,11 @@ import importlib.resources
 import re
 import shlex
 import sys
+from collections.abc import Mapping
 from keyword import iskeyword
 from pathlib import Path
 
+from manyturn.cli.starters.plugin import env_id, plugin_files
 from manyturn.envs.contract.options.options import unknown
 
 KINDS = ("text", "tools", "roles", "gymnasium")
@@ -40,20 +42,47 @@ def new_env(name: str, out: Path = Path("."), kind: str = "text") -> list[str]:
         The commands to go on with.
     """
     _refuse_odd(name)
-    cls = "".join(part.capitalize() for part in name.split("_"))
+    cls = _class_of(name)
     test = _TEST.replace("CLASS", cls).replace("NAME", name)
-    files = {out / f"{name}.py": _starter(kind, cls), out / f"test_{name}.py": test}
-    for file in files:
-        if file.exists() or file.is_symlink():
-            raise ValueError(f"{file} is there already: choose another name, or another folder with --out")
-    out.mkdir(parents=True, exist_ok=True)
-    for file, text in files.items():
-        with file.open("x", encoding="utf-8") as opened:  # "x": one that has just appeared is not overwritten either
-            opened.write(text)
+    _write({out / f"{name}.py": _starter(kind, cls), out / f"test_{name}.py": test})
     env = shlex.quote(f"{out / name}.py:{cls}")
     own = f"pip install pytest && python -m pytest {shlex.quote(str(out / f'test_{name}.py'))}"
     train = f"manyturn train {env} --steps {_FIRST_STEPS}    # a first try; without --steps, a whole run"
     return [f"manyturn play {env}", f"manyturn check {env}", train, own]
+
+
+def new_package(name: str, out: Path = Path("."), kind: str = "text") -> list[str]:
+    """Write a plugin package in the folder ``NAME``: project, module, environment, test, README.
+
+    Args:
+        name: name of the folder and of the module in it; the class is called after it.
+        out: the folder above.
+        kind: see ``new_env``.
+
+    Returns:
+        The commands to go on with.
+    """
+    _refuse_odd(name)
+    cls, folder = _class_of(name), out / name
+    _write({folder / path: text for path, text in plugin_files(name, cls, _starter(kind, cls)).items()})
+    env = env_id(name, cls)
+    first = f"manyturn train {env} --steps {_FIRST_STEPS}    # a first try; without --steps, a whole run"
+    return [f"pip install -e {shlex.quote(str(folder))}", f"manyturn check {env}", f"manyturn play {env}", first]
+
+
+def _class_of(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def _write(files: Mapping[Path, str]) -> None:
+    """Write new files. Raises ValueError if one of them is there, and then writes none."""
+    for file in files:
+        if file.exists() or file.is_symlink():
+            raise ValueError(f"{file} is there already: choose another name, or another folder with --out")
+    for file, text in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("x", encoding="utf-8") as opened:  # "x": one that has just appeared is not overwritten either
+            opened.write(text)
 
 
 def _starter(kind: str, cls: str) -> str:

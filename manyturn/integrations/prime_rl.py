@@ -1,4 +1,4 @@
-"""prime-rl: an ``Algorithm`` that gives each sampled token of a trace its credit.
+"""prime-rl, unverified: an ``Algorithm`` that gives each sampled token of a trace its credit.
 
 A turn is a node of the trace with sampled tokens. What the environment knows of its turns is in the trace's ``info``:
 ``trace.info["credit"] = {"rewards": [0, 0, 1], "anchors": ["hall", "kitchen", "cellar"]}``, fields of ``Rollout``.

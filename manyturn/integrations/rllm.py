@@ -1,4 +1,4 @@
-"""rLLM: a grouping hook that gives each step of the trajectories its credit, token by token.
+"""rLLM, unverified: a grouping hook that gives each step of the trajectories its credit, token by token.
 
 rLLM groups the trajectories of a step by a hook, and then takes the ``advantage`` of their steps as it stands if
 ``rllm.algorithm.use_precomputed_advantage`` is true. Its registry of estimators carries one number for each trajectory,

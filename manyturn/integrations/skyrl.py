@@ -1,4 +1,4 @@
-"""SkyRL: an environment that ``manyturn export --as skyrl`` wrote, as a ``BaseTextEnv`` of skyrl-gym.
+"""SkyRL: an environment of ``manyturn export --as skyrl`` as a ``BaseTextEnv``, run by skyrl-gym 0.4.0.
 
 SkyRL makes an object for each trajectory, with the row of the data set as ``extras``. What the model replies, without
 the white space around it, is the action. The reward of a turn is its reward; its parts are in the metadata. Among the

@@ -1,4 +1,4 @@
-"""SkyRL's trainer: an estimator of its registry, and a class of its trainer that tells it of turns.
+"""SkyRL's trainer: an estimator, and a class that tells it of turns, run with skyrl 0.4.0 without its workers.
 
 An estimator that is registered in SkyRL gets rewards of tokens, a mask without the ends of turns, and names of groups.
 No method for turns can do with that. What an environment returns from ``get_metrics`` does reach the trainer, row by

@@ -1,4 +1,4 @@
-"""TRL: a ``GRPOTrainer`` whose loss gets an advantage for each token, from ``manyturn.credit``.
+"""TRL: a ``GRPOTrainer`` whose loss gets an advantage for each token, run with trl 1.16.0.
 
 ``rollout_func`` plays the episodes and returns, beside what TRL asks for, a ``Rollout`` for each completion in the
 field ``rollout``. TRL's loss takes advantages of shape (B, T) as they are; its own, one for each row, are replaced.

@@ -1,4 +1,4 @@
-"""TRL's asynchronous trainer: a row for each turn, with the turn's credit, for the queue of a rollout worker of yours.
+"""TRL's asynchronous trainer: a row for each turn, with its credit; rows and packing were run with trl 1.16.0.
 
 ``AsyncGRPOTrainer`` takes one advantage for each row of tokens. A row that is one turn therefore carries the credit of
 turns as it is, and TRL's packing computes once what the rows of an episode begin with. Credit that tells the tokens of

@@ -1,4 +1,4 @@
-"""TRL: an environment that ``manyturn export --as trl`` wrote, for the ``environment_factory`` of ``GRPOTrainer``.
+"""TRL: an environment of ``manyturn export --as trl`` for ``environment_factory``, run by trl 1.16.0.
 
 TRL resets an object with a row of its data set, gives the model the method ``act`` as a tool, and asks for the reward
 of the whole episode at its end. What a turn earned has no place there: ``manyturn.integrations.trl`` carries that.

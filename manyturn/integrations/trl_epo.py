@@ -1,4 +1,4 @@
-"""EPO's regulariser as a term of TRL's loss: entropy is rewarded, and held near the mean of its own history.
+"""EPO's regulariser as a term of TRL's loss, run with trl 1.16.0: entropy is held near the mean of its history.
 
 ``trainers/learn/objective/epo.py`` has the formula. TRL computes the entropy of each token with its gradient, at the
 sampling temperature. A step is a generation of TRL's: as long as each is learnt from in one update, the history holds

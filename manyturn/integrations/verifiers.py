@@ -1,4 +1,4 @@
-"""verifiers: an environment that ``manyturn export`` wrote, as a taskset, an environment and a harness that talks.
+"""verifiers: an exported environment as a taskset, an environment and a harness, run by verifiers 0.4.0.
 
 The episode is played in worker processes of ours, as for an evaluation. What the model replies, without the white space
 around it, is the action. Each part of the reward is summed up over the turns; the turns themselves are in

@@ -1,4 +1,4 @@
-"""verl: credit for each token of the model, in the one place where its estimators see what a turn needs.
+"""verl: credit for each token, in a function of verl 0.9.1 that was run outside of its trainer.
 
 verl hands an estimator rewards of tokens, a mask and the names of groups. In the trainer of ``trainer.use_v1=False``,
 the one named ``gdpo`` is given the columns of the batch too, and these have what an agent loop put into its

@@ -1,4 +1,4 @@
-"""verl: an agent loop that plays what ``manyturn export --as dataset`` wrote.
+"""verl: an agent loop that plays what ``manyturn export --as dataset`` wrote, run by verl 0.9.1.
 
 Its rows have the task and the seed, its ``world.json`` the environment. The reply, without the white space around it,
 is the action; observations are user's messages, put in by verl's own builder of tokens. ``reward_score`` is the

@@ -223,4 +223,8 @@ async def _answered(seat: Seat, message: Mapping[str, Any]) -> Any:
             return step_to_wire(await seat.step(message["action"]))
         case "expert":
             return await seat.expert()
+        case "snapshot":
+            return await seat.snapshot()
+        case "restore":
+            return step_to_wire(await seat.restore(message["snapshot"]))
     raise ValueError(f"there is no question {message['op']!r:.40}")

@@ -152,6 +152,10 @@ class Episodes:
             del self._episodes[episode]
             await self._leave(opened)
 
+    def touch(self, episode: str) -> None:
+        """Count as a request of an episode, so that it does not fall idle. Raises Refusal."""
+        self._find(episode).touched = asyncio.get_running_loop().time()
+
     def now(self, episode: str) -> Moment:
         """State of an episode. Raises Refusal."""
         opened = self._find(episode)

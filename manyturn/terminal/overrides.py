@@ -14,10 +14,13 @@ from manyturn.envs.contract.options.registry import Registry
 from manyturn.trainers.recipe.config import CHOICES, RunConfig, parts_as_tables
 
 Section = TypeVar("Section", bound=Options)
-# An endpoint is evaluated and never trained; the last ones are of improvements.
-_SECTIONS = frozenset({*RunConfig.model_fields, "endpoint", *ImprovementConfig.model_fields})
-_CHOICES = {**CHOICES, "method": "name"}
-SWITCHES = ("accept-config", "accept-env", "accept-code")  # options of train without a value
+# An endpoint and a search are evaluated and never trained; the last ones are of improvements.
+_SECTIONS = frozenset({*RunConfig.model_fields, "endpoint", "search", *ImprovementConfig.model_fields})
+_CHOICES = {
+    **CHOICES,
+    **{place: "name" for place in ("method", "retrieval", "search", "search.value", "search.value.rule")},
+}
+SWITCHES = ("dry", "accept-config", "accept-env", "accept-code")  # options of train without a value
 _HEADERS = "endpoint.headers."  # whose names are the server's, dashes included
 
 

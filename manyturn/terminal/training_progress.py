@@ -12,6 +12,7 @@ from manyturn.envs.contract.env.roles import PARTS
 from manyturn.envs.contract.env.turn import OUTCOME
 from manyturn.report.report_file import write_report
 from manyturn.terminal.command_exit import BAD_INPUT, LEARNING_FAILED, code_of, innermost
+from manyturn.terminal.duration import duration
 from manyturn.terminal.evaluation_progress import stop
 from manyturn.terminal.notebook_bar import notebook_bar
 from manyturn.terminal.results_table import print_outcome, say
@@ -19,6 +20,7 @@ from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.curve_plot import draw_curve
 from manyturn.trainers.record.shown_metrics import figures_in_line
 from manyturn.trainers.record.stop_signal import Stopped
+from manyturn.trainers.run.forecast.early_estimate import EarlyEstimate, Remaining
 
 _HEADS = {
     "vocabulary": "words of task {tasks} of {planned}",
@@ -79,7 +81,7 @@ class TrainingReport:
         self._out, self._config = out, config
         self._console, self._clock = Console(highlight=False, force_jupyter=False), RunClock()
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._cell, self._done = notebook_bar(), 0
+        self._cell, self._done, self._early = notebook_bar(), 0, EarlyEstimate(config)
         hidden = self._cell is not None or not self._console.is_terminal
         self._bar = Progress(*columns, console=self._console, transient=True, disable=hidden)
         self._steps = self._bar.add_task("warm-up", total=config.steps)
@@ -103,6 +105,7 @@ class TrainingReport:
             steps = f"{config.steps} step{'' if config.steps == 1 else 's'}"
             about = f"{config.env_title}, model {config.model.label}, seed {config.seed}, {steps}"
             self._say(f"{about}; run folder {self._out}")
+            self._say(f"to do: {self._early.amounts(line).words}; the first step shows how long that takes")
             return
         if line["phase"] == "notice":
             self._say(f"note: {line['notice']}")
@@ -120,6 +123,8 @@ class TrainingReport:
             self._say(text)
         else:
             self._cell(text, self._done, self._config.steps)
+        if (remaining := self._early.take(line)) is not None:
+            self._say(_remaining_words(remaining))
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Print what the run achieved."""
@@ -131,6 +136,15 @@ class TrainingReport:
 
     def _say(self, text: str) -> None:
         say(text, self._console)
+
+
+def _remaining_words(remaining: Remaining) -> str:
+    """An estimate in a line."""
+    step = f"a step plays {duration(remaining.playing)} and learns {duration(remaining.learning)}"
+    return (
+        f"estimate: {duration(remaining.total)} in all, {duration(remaining.left)} of them to go, if steps stay like "
+        f"step {remaining.step}: {step}, and the evaluations to come take {duration(remaining.measuring)}"
+    )
 
 
 def _parts(line: Mapping[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ import manyturn as mt
 import manyturn.credit as mc
 from manyturn.envs.contract.random_keys import generator
 
-PAGE = (Path(__file__).parents[2] / "docs" / "credit-audit.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "audit-your-trainer.md").read_text(encoding="utf-8")
 TRL, VERL, BOTH = re.findall(r"test_audit_of_trainers.py -->\n```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 WORDS, MEMBERS = ("take red", "take blue", "take green"), 4
 

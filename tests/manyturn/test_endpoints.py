@@ -11,6 +11,7 @@ import pytest
 from needs_endpoint import KEY, Server, completion, reading
 from own_certificate import own_certificate
 from pyarrow.parquet import read_table
+from strict_endpoints import message
 
 from manyturn.agents.records.episode_rows import read_turns
 from manyturn.report.document import comparison_document, document_of
@@ -60,7 +61,7 @@ def test_an_endpoint_that_is_not_there_ends_the_evaluation_at_once(command, serv
         (["o3"], "write openai:o3"),
         (["openai:m", "--endpoint.base-url", "example.org:8000/v1"], "write https://example.org:8000/v1"),
         (["openai:m", "--endpoint.top-p", "0.5"], "set sampling.top_p instead"),
-        (["openai:m", "--sampling.extra-body", '{"stream": true}'], "read in one piece"),
+        (["openai:m", "--sampling.extra-body", '{"stream": true}'], "set endpoint.stream"),
         (["openai:m", "--sampling.extra-body", "[1]"], "sampling.extra_body: "),
         (["openai:m", "--endpoint.headers", '{"Host": "x"}'], "endpoint.headers: 'Host' cannot be set"),
         (["openai:m", "--endpoint.headers", '{"X-Key" = "$NOT_SET_HERE"}'], "NOT_SET_HERE, which is not set"),
@@ -270,9 +271,17 @@ def test_models_read_a_system_text_of_ones_own_too(command, bare_model, tiny_run
     assert first[1] > first[0]
 
 
+def in_its_protocol(handler: Any) -> tuple[int, bytes, dict[str, str]]:
+    """An entry of a server's script that answers at the path of Messages as that protocol does."""
+    is_message = handler.path == "/v1/messages"
+    return 200, message({"type": "text", "text": "go north"}) if is_message else completion("go north"), {}
+
+
 def test_the_commands_of_the_page_work(command, server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AZURE_KEY", "azure")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+    server.script = [in_its_protocol]
     page = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text().replace("\\\n", "")
     commands = [line for line in page.splitlines() if line.startswith("manyturn evaluate")]
     assert len(commands) > 5
@@ -414,7 +423,7 @@ def test_another_protocol_and_tls_that_is_not_there_name_the_address_to_give(com
     words = ("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--endpoint.first-wait", 0.01)
     found = command(*words)
     assert found.code == command_exit.BAD_INPUT
-    assert "(4 attempts): is this where chat completions are served?" in found.err.splitlines()[-1]
+    assert "(4 attempts): does this address serve chat completions?" in found.err.splitlines()[-1]
     refused = command(*words, "--endpoint.base-url", server.url.replace("http://", "https://"))
     assert f"if the server has no TLS, write {server.url}; or start the server" in refused.err, refused.err
 

@@ -25,7 +25,7 @@ NO_FIGURE = re.compile(
 # What nobody measured: settings, limits and versions.
 SETTLED = {
     "comparison.md": "0.2",
-    "credit-audit.md": "0.0 1.0 1.4",
+    "credit-audit-results.md": "0.0 1.0 1.4",
     "exporting.md": "0.1 0.3",
     "gpu.md": "1.5 3.6",
     "grading.md": "1.0",
@@ -137,7 +137,7 @@ def shown_success() -> list[tuple[str, str, str]]:
     """Page, table or picture, and it with the paragraphs before and after it, of all that shows policies' success."""
     shown = []
     for page in [*PAGES, *sorted(ROOT.glob("docs/suite-v*.md"))]:
-        if page.name == "credit-audit.md":  # its policies are experts that err by chance: they have no greedy form
+        if page.name == "credit-audit-results.md":  # experts that err by chance: they have no greedy form
             continue
         fenced = re.split(r"(^```.*?^```$)", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
         parts = [text.strip() for part in fenced for text in ([part] if part[:3] == "```" else part.split("\n\n"))]

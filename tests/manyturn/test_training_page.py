@@ -1,4 +1,4 @@
-"""docs/training.md names a column, an option, a metric or an exit code that does not exist, or leaves one out."""
+"""A page about training names a column, an option, a metric or an exit code that does not exist, or leaves one out."""
 
 import inspect
 import re
@@ -11,18 +11,20 @@ from manyturn.terminal.training_progress import TrainingReport
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.metrics import METRICS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+PAGES = ("training", "several-environments", "resuming", "training-memory")
+TRAINING, *OTHERS = ((Path(__file__).parents[2] / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)
+PAGE = "".join((TRAINING, *OTHERS))
 FIGURES = {name: 0.5 for name in METRICS if name not in ("phase", "step", "seconds", "updates", "warmup_left_seconds")}
 DEFAULTS = parse_config({"env": {"id": "x"}})
 
 
 def entry(place: str) -> object:
     """The default of an entry, such as ``warmup.lr``."""
-    found: object = DEFAULTS
+    value: object = DEFAULTS
     for name in place.split("."):
-        assert isinstance(found, Options) and name in type(found).model_fields, f"{place} is no option"
-        found = getattr(found, name)
-    return found
+        assert isinstance(value, Options) and name in type(value).model_fields, f"{place} is no option"
+        value = getattr(value, name)
+    return value
 
 
 def test_every_word_of_a_line_is_explained(tmp_path, capsys):
@@ -43,8 +45,8 @@ def test_every_option_exists():
 
 def test_every_exit_code_is_the_programs():
     rows = re.findall(r"^\| ([\d, ]+) \|", PAGE, re.MULTILINE)
-    told = {int(code) for row in rows for code in row.split(", ")}
-    assert told == {
+    codes = {int(code) for row in rows for code in row.split(", ")}
+    assert codes == {
         command_exit.UNFORESEEN,
         command_exit.BAD_INPUT,
         command_exit.LEARNING_FAILED,
@@ -57,7 +59,7 @@ def test_every_exit_code_is_the_programs():
 
 
 def test_its_python_is_the_programs():
-    [block] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    [block] = re.findall(r"```python\n(.*?)```", TRAINING, re.DOTALL)
     assert "mt.train(" in block and "mt.resume(" in block
     compile(block, "training.md", "exec")
     inspect.signature(mt.train).bind("doors.py:Doors", steps=20, report=print)

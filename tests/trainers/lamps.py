@@ -37,7 +37,7 @@ class Lamps(mt.TextEnv):
         self.colours = NUMBERS if numbers else COLOURS
         if calls:
             tools = [{"type": "function", "function": {"name": colour}} for colour in COLOURS]
-            self.instructions = with_tools(self.instructions, tools)
+            self.tools, self.instructions = tools, with_tools(self.instructions, tools)
 
     def tasks(self, split):
         orders = [(kind, order) for kind, lamps in KINDS.items() for order in product(self.colours, repeat=lamps)]

@@ -7,6 +7,7 @@ may be left out, has what stands in the entry of that. Keys of a world are names
 from option_table_of_learning import OPTIONS_OF_LEARNING
 from option_worlds import (
     AGAIN,
+    CALLED,
     CHOSEN,
     DUET,
     ELSEWHERE,
@@ -24,6 +25,8 @@ from option_worlds import (
 )
 from two_steps import FRESH, LAMPS, TINY
 
+from manyturn.envs.tools.calls import call_text
+
 OPTIONS: dict[str, Matters | Unchanged] = {
     # Where, and how it is paid.
     "envs": Unchanged(why="of environments that trainers/run/loop/test_mixture.py trains in, with weights that differ"),
@@ -35,6 +38,20 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "env.wrappers=progress_reward": Matters(world=GIGPO),
     "env.wrappers=adviser.when": Matters("start"),
     "env.wrappers=adviser": Matters(world=LEARNT),
+    "env.wrappers=reflector.transcript": Matters(100),
+    "env.wrappers=reflector": Matters(world=LEARNT),
+    "env.wrappers=injection.share": Matters(0.5),
+    "env.wrappers=injection.penalty": Matters(0.5),
+    "env.wrappers=injection.calls": Matters([call_text("blue")]),
+    "env.wrappers=injection.expert": Matters("obeys"),
+    "env.wrappers=injection": Matters({"calls": [call_text("red")]}, CALLED),
+    "env.wrappers=privileges.allow": Matters([{"tool": "red"}]),
+    "env.wrappers=privileges.deny": Matters([{"tool": "blue"}]),
+    "env.wrappers=privileges.*[].*": Unchanged(why="of what a permission has, for each"),
+    "env.wrappers=privileges": Matters({"allow": [{"tool": "green"}, {"tool": "blue"}]}, CALLED),
+    "env.wrappers=noise.rate": Matters(0.9),
+    "env.wrappers=noise.kinds": Matters(["failure"]),
+    "env.wrappers=noise": Matters(world=CALLED),
     "env.wrappers=*.*": Matters(0.7),
     "env.wrappers=*": Matters(),
     "env.workers": Unchanged(1, why="of where episodes run"),

@@ -43,6 +43,12 @@ class _Seat(NamedTuple):
     async def expert(self) -> str:
         raise NotImplementedError("an agent with an engine asks no expert")
 
+    async def snapshot(self) -> str:
+        raise NotImplementedError("an agent without a search takes no snapshots")
+
+    async def restore(self, snapshot: str) -> Answer:
+        raise NotImplementedError("an agent without a search restores nothing")
+
 
 @dataclass
 class _Past:

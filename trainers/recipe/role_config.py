@@ -4,7 +4,7 @@ A word names the policy, as ``manyturn evaluate`` takes it, or a policy that the
 
     buyer                a policy that this run trains; those of one name share it
     expert, random       the environment's expert, and random admissible commands
-    openai:MODEL         a model at an endpoint
+    openai:MODEL         a model at an endpoint; openai-responses:MODEL and anthropic:MODEL at one of another protocol
     FILE.py:POLICY       a policy in Python
     past:K               the policy that this run trains, as it was K to 2K - 1 steps ago; in the first K steps, as the
                          warm-up left it
@@ -26,8 +26,9 @@ from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.envs.contract.options.options import Options, set_values
 from manyturn.envs.contract.registration.env_registry import is_file
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
+from manyturn.envs.users.endpoint.protocols.registry import endpoint_model, is_endpoint
 
-ENDPOINT, PAST = "openai:", "past:"
+PAST = "past:"
 LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for
 LONGEST_CONVERSATION = 131_072  # tokens that an endpoint may be sent; most say themselves where they end
 MODEL_AGENT = AgentConfig(format=TaggedConfig(), max_context=LONGEST_CONTEXT)
@@ -60,7 +61,7 @@ _INSTEAD: Mapping[RoleKind, str] = {
     RoleKind.FILE: "it is called as it is",
     RoleKind.PAST: "it acts as the policy that is trained",
     RoleKind.ENDPOINT: "it is no option of an endpoint",
-    RoleKind.SAVED: "only openai:MODEL asks an endpoint",
+    RoleKind.SAVED: "only openai:MODEL, openai-responses:MODEL and anthropic:MODEL ask an endpoint",
 }
 
 
@@ -68,8 +69,9 @@ class RoleConfig(Options):
     """Policy of a role. A plain string is the policy."""
 
     policy: str
-    """Name of a policy that this run trains, expert, random, openai:MODEL, FILE.py:POLICY, past:K, or a word with a
-    slash, which is the folder of a run, a checkpoint or a model. Only those that the run trains learn."""
+    """Name of a policy that this run trains, expert, random, openai:MODEL, openai-responses:MODEL, anthropic:MODEL,
+    FILE.py:POLICY, past:K, or a word with a slash, which is the folder of a run, a checkpoint or a model. Only those
+    that the run trains learn."""
     agent: AgentConfig | None = None
     """How a model or an endpoint acts in this role; unset: as in an evaluation. A run acts as it was trained."""
     sampling: EndpointSampling | None = None
@@ -87,9 +89,9 @@ class RoleConfig(Options):
     def _names_a_policy(cls, word: str) -> str:
         if word.startswith(PAST) and not re.fullmatch(r"[1-9]\d{0,5}", word.removeprefix(PAST)):
             raise ValueError(f"{word}: write past:K, with K in steps, such as past:10")
-        if word == ENDPOINT:
-            raise ValueError("which model of the endpoint? Write openai:MODEL")
-        if not (_NAME.fullmatch(word) or word.startswith((ENDPOINT, PAST)) or is_file(word) or "/" in word):
+        if is_endpoint(word):
+            endpoint_model(word)
+        elif not (_NAME.fullmatch(word) or word.startswith(PAST) or is_file(word) or "/" in word):
             raise ValueError(
                 f"{word!r} is no policy: a name of one that learns has letters, digits and _, at most 40; a folder has "
                 "a slash, such as ./model; else write expert, random, openai:MODEL, FILE.py:POLICY or past:K"
@@ -121,7 +123,7 @@ class RoleConfig(Options):
         word = self.policy
         if word in SCRIPTS:
             return RoleKind.SCRIPT
-        if word.startswith(ENDPOINT):
+        if is_endpoint(word):
             return RoleKind.ENDPOINT
         if word.startswith(PAST):
             return RoleKind.PAST
@@ -130,9 +132,9 @@ class RoleConfig(Options):
         return RoleKind.TRAINED if _NAME.fullmatch(word) else RoleKind.SAVED
 
     @property
-    def model(self) -> str:
-        """Name of the endpoint's model."""
-        return self.policy.removeprefix(ENDPOINT)
+    def model(self) -> tuple[str, str]:
+        """The endpoint's protocol and model."""
+        return endpoint_model(self.policy)
 
     @property
     def steps_ago(self) -> int:

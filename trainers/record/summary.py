@@ -16,9 +16,9 @@ from manyturn.envs.contract.tasks.env_identity import KEY
 def measured(evaluations: Mapping[str, Evaluation]) -> dict[str, Any]:
     """The figures of an evaluation that a run's summary needs.
 
-    Success with its interval, the mean return, the shares of invalid and of cut replies, what else the environment
-    measured, remarks on these figures, and the successes of each task. Of several environments it is all that together,
-    each task counting once, and ``envs`` has the same of each.
+    Success with its interval, the mean return, the mean number of turns, the shares of invalid and of cut replies, what
+    else the environment measured, remarks on these figures, and the successes of each task. Of several environments it
+    is all that together, each task counting once, and ``envs`` has the same of each.
 
     Args:
         evaluations: name of each environment -> its evaluation.
@@ -40,6 +40,7 @@ def _measured(summary: Mapping[str, Any], episodes: Sequence[Row]) -> dict[str, 
         "ci_low": success["ci_low"],
         "ci_high": success["ci_high"],
         "return": summary["return"]["mean"],
+        "turns": summary["turns"]["mean"],
         "invalid": summary["invalid_action_rate"],
         "cut": summary["cut_reply_rate"],
         **({"measures": {name: mean["mean"] for name, mean in measures.items()}} if measures else {}),

@@ -4,8 +4,9 @@ Source: Zhou et al. 2025, "Memento: Fine-tuning LLM Agents without Fine-tuning L
 section 4.2: the non-parametric memory, a write after each episode and a read of the K most similar states, K = 4 in
 section 5. A case is the state, the plan and the reward; cases of failures are stored as well, marked as such.
 
-Differences: BM25 over first observations retrieves, in place of sentence embeddings; a case holds the actions, in place
-of a planner's plan; a task has one case, its best; the parametric memory, a trained Q-function over cases, is left out.
+Differences: BM25 over first observations retrieves, and embeddings only with the option ``retrieval``; a case holds the
+actions, in place of a planner's plan; a task has one case, its best; the parametric memory, a trained Q-function over
+cases, is left out.
 """
 
 from collections.abc import Sequence

@@ -67,6 +67,8 @@ class TrainingFreeGrpoConfig(WritingConfig):
 class TrainingFreeGrpo(Method):
     """Distil lessons from groups with winners and losers, and edit the list of lessons."""
 
+    by_task = False
+
     def __init__(self, config: TrainingFreeGrpoConfig):
         self.config = config
 

@@ -1,1 +1,1 @@
-"""Endpoints that speak the OpenAI chat completions protocol: address, request, patience, tools and cost."""
+"""Policies at endpoints: address, request, patience, tools and cost."""

@@ -1,6 +1,7 @@
 """One request to an endpoint: what comes back, within bounds of time and size, or why nothing did."""
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,8 +9,9 @@ import httpx
 
 from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.envs.contract.credential_mask import MASK, add_secrets, masked
-from manyturn.envs.users.endpoint.address import PATH, endpoint_address
+from manyturn.envs.users.endpoint.address import endpoint_address
 from manyturn.envs.users.endpoint.http_post import NoAnswer, Post, Response
+from manyturn.envs.users.endpoint.protocols.service import EndpointService
 
 _LONGEST_ANSWER = 4 * 2**20  # bytes
 _SECRET = 6  # characters; a shorter value of a header is no secret, and hiding it would garble messages
@@ -20,20 +22,22 @@ class Client:
 
     Args:
         options: where the endpoint is, and its limits.
-        base: its address.
-        key: sent as a bearer token unless empty.
+        service: what it is asked for; its environment variables hold the key, and the address unless the options do.
 
     Attributes:
+        where: the endpoint's address, which holds no secrets.
         secrets: the key and the values of headers, only those too long to be a word by chance.
 
     Raises:
         ValueError: address or key cannot be right.
     """
 
-    def __init__(self, options: Endpoint, base: str, key: str):
-        self.url = completions_url(base)
+    def __init__(self, options: Endpoint, service: EndpointService):
+        self.service, key = service, os.environ.get(service.key, "").strip()
+        base = base_url(options.base_url or os.environ.get(service.address, ""), service)
+        self.url, self.where = httpx.URL(service.url(str(base))), shown(base)
         if not (key.isascii() and key.isprintable()):
-            raise ValueError("OPENAI_API_KEY holds characters that no key has")
+            raise ValueError(f"{service.key} holds characters that no key has")
         self._options = options
         own = {name: value.get_secret_value() for name, value in options.headers.items()}
         # A server that quotes a header may leave out its scheme, such as Bearer.
@@ -41,20 +45,16 @@ class Client:
         self.secrets = tuple(secret for secret in typed if len(secret) >= _SECRET)
         add_secrets(self.secrets)
         self._hidden = (*self.secrets, *([key] if key else []))
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._headers = service.headers(key)
         for name, value in own.items():
             self._headers = {n: v for n, v in self._headers.items() if n.lower() != name.lower()} | {name: value}
         self.has_key = any(name.lower() in ("authorization", "api-key", "x-api-key") for name in self._headers)
         self._places: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
-    @property
-    def where(self) -> str:
-        """The endpoint's address, which holds no secrets."""
-        return shown(self.url)
-
     async def post(self, body: Mapping[str, Any]) -> Response:
         """Send a request. Raises NoAnswer, and Unreachable if it was not taken."""
-        post = Post(str(self.url), body, self._headers, self._options.timeout, _LONGEST_ANSWER)
+        options, assembly = self._options, self.service.assembly
+        post = Post(str(self.url), body, self._headers, options.timeout, _LONGEST_ANSWER, assembly)
         try:
             async with self._place():
                 return await post.send()
@@ -80,25 +80,22 @@ class Client:
         return self._places[1]
 
 
-def completions_url(base: str) -> httpx.URL:
-    """Address of chat completions. Raises ValueError, which names the fix; see ``endpoint_address``.
-
-    >>> str(completions_url("localhost:8000/v1"))
-    'http://localhost:8000/v1/chat/completions'
-    """
-    address = endpoint_address(base, "--endpoint.base-url")
+def base_url(base: str, service: EndpointService) -> httpx.URL:
+    """The address without the service's path. Raises ValueError, which names the fix; see ``endpoint_address``."""
+    option = f"{service.section}.base-url"
+    address = endpoint_address(base, option, service)
     try:
-        return httpx.URL(address + PATH)
+        return httpx.URL(address)
     except httpx.InvalidURL:
-        raise ValueError("the endpoint's address is no URL: check OPENAI_BASE_URL or --endpoint.base-url") from None
+        raise ValueError(f"the endpoint's address is no URL: check {service.address} or {option}") from None
 
 
 def shown(url: httpx.URL) -> str:
     """The address for messages; it holds no secrets.
 
-    >>> shown(completions_url("https://example.org/v1"))
+    >>> shown(httpx.URL("https://Example.org:443/v1"))
     'https://example.org/v1'
     """
     port = f":{url.port}" if url.port else ""
     host = f"[{url.host}]" if ":" in url.host else url.host
-    return f"{url.scheme}://{host}{port}{url.path.removesuffix(PATH)}"
+    return f"{url.scheme}://{host}{port}{url.path.rstrip('/')}"

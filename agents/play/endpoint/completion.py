@@ -3,13 +3,12 @@
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from manyturn.agents.play.endpoint.token_counts import TokenCount
 from manyturn.agents.text.chat_template import well_formed
+from manyturn.envs.users.endpoint.protocols.protocol import REASONING
 
-REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks")
-"""Names under which servers give reasoning next to the words of a message."""
 _BROKEN_OFF = ("error", "abort")  # how servers that failed in the middle of a reply say so, under status 200
 _WITHOUT_WORDS = ("stop", "length", "content_filter")  # a reply that was all reasoning, or was withheld
 
@@ -61,23 +60,28 @@ class Completion(NamedTuple):
     finish: str = ""
     refused: bool = False
 
+    def paid(self, charged: TokenCount | None) -> Self:
+        """The answer with what it and the attempts before it took."""
+        return self._replace(charged=charged)
+
     @property
     def thought(self) -> str:
         """The reasoning as text; empty if the server gives it in no form that is text."""
         return next((well_formed(value) for value in self.reasoning.values() if isinstance(value, str)), "")
 
 
-def read_completion(raw: bytes, *, offered: bool) -> Completion:
+def read_completion(raw: bytes, *, offered: bool, reply: str = "a chat completion") -> Completion:
     """The completion in the body of an answer. Raises Unreadable.
 
     Args:
         offered: whether the request offered tools; only then may the reply call any.
+        reply: what the answer was to be, for messages.
     """
     try:
         answer = json.loads(raw)
         counted = TokenCount.read(answer.get("usage"))
     except (ValueError, AttributeError, RecursionError):
-        raise NoCompletion("not a chat completion") from None
+        raise NoCompletion(f"not {reply}") from None
     try:
         choice = answer["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")
@@ -86,7 +90,7 @@ def read_completion(raw: bytes, *, offered: bool) -> Completion:
         text = message.get("refusal") if text is None else text
         calls = tuple(_call(call) for call in (message.get("tool_calls") or ()) if offered)
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise NoCompletion("not a chat completion", counted) from None
+        raise NoCompletion(f"not {reply}", counted) from None
     if answer.get("error") or finish in _BROKEN_OFF:
         raise Unreadable("a completion that broke off", counted)
     # A model that says nothing has failed at its turn. One whose call comes unasked was not read by its server.

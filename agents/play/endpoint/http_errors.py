@@ -8,7 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from manyturn.agents.play.endpoint.completion import REASONING
+from manyturn.envs.users.endpoint.protocols.protocol import EndpointProtocol
+from manyturn.envs.users.endpoint.protocols.service import EndpointService
 
 _TRY_AGAIN = frozenset({408, 409, 425, 429})  # and everything from 500
 _NO_CREDIT = "insufficient_quota"
@@ -21,6 +22,7 @@ _TOO_LONG = (
     "available context size",
     "prompt is too long",
     "input is too long",
+    "exceed context limit",
 )
 _OTHER_FIELD = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _WAYS_OUT = {
@@ -29,8 +31,12 @@ _WAYS_OUT = {
     "stop": "leave out --sampling.stop",
     "seed": "--sampling.seed false leaves it out",
     "tools": "--agent.format tool_call writes calls as text",
+    "stop_sequences": "leave out --sampling.stop",
+    "stream": "--endpoint.stream false leaves it out",
+    "stream_options": "--endpoint.stream false leaves it out",
 }
 _ALSO_SAID = {"tools": r"tools?\b|tool[_ -]", "stop": r"['\"`]stop['\"`]"}
+_STREAM_ONLY = re.compile(r"stream", re.IGNORECASE)
 _SHORTER = "--sampling.max-tokens asks for shorter replies"
 
 
@@ -57,19 +63,22 @@ def is_page(headers: Mapping[str, str], raw: bytes) -> bool:
     return "html" in headers.get("content-type", "") or raw[:200].lstrip()[:1] == b"<"
 
 
-def way_out(status: int, raw: bytes, body: Mapping[str, Any], where: str, *, has_key: bool) -> str:
+def way_out(
+    status: int, raw: bytes, body: Mapping[str, Any], where: str, *, service: EndpointService, has_key: bool
+) -> str:
     """Advice about a refusal; empty where its own text says it best.
 
     Args:
-        body: of the request.
+        body: of the request, as it was sent.
         where: the endpoint's address.
         has_key: whether a key was sent.
     """
-    below_v1 = "" if re.search(r"/v\d", where) else f", and the address: most servers answer at {where}/v1"
+    versioned = re.search(r"/v\d", where) or "/v1" in service.path
+    below_v1 = "" if versioned else f", and the address: most servers answer at {where}/v1"
     if status in (400, 422):
-        return _about_an_entry(raw, body)
+        return _about_an_entry(raw, body, service) if isinstance(service, EndpointProtocol) else ""
     if status == 401:
-        return "check OPENAI_API_KEY" if has_key else "no key was sent: set OPENAI_API_KEY"
+        return f"check {service.key}" if has_key else f"no key was sent: set {service.key}"
     if status == 403:
         return "check what the key is allowed to use"
     if status in (404, 405):
@@ -79,24 +88,27 @@ def way_out(status: int, raw: bytes, body: Mapping[str, Any], where: str, *, has
     return "give the address that it redirects to" if 300 <= status < 400 else ""
 
 
-def _about_an_entry(raw: bytes, body: Mapping[str, Any]) -> str:
+def _about_an_entry(raw: bytes, body: Mapping[str, Any], protocol: EndpointProtocol) -> str:
     """Advice about an entry of the request that the server does not take."""
     text = raw.decode(errors="replace")[:20_000]
     if reserves_too_much(raw):
         return _SHORTER
-    if any(name in text for name in REASONING):
-        sent = any(name in message for message in body.get("messages", ()) for name in REASONING)
-        return f"--agent.reasoning {'strip leaves it out' if sent else 'keep sends it back'}"
+    if protocol.on_reasoning.search(text):
+        return f"--agent.reasoning {'strip leaves it out' if protocol.sends_reasoning(body) else 'keep sends it back'}"
+    if "stream" not in body and _STREAM_ONLY.search(text):
+        return "--endpoint.stream true asks for a stream"
     named = _parameter(text)
     places = {name: 0 if name == named else _place(name, text) for name in body}
     named_entries = [name for name in sorted(places, key=lambda name: places[name]) if places[name] < len(text)]
     for name in named_entries:
+        if name == protocol.length:
+            return _SHORTER
         if name in _OTHER_FIELD:
             other = _OTHER_FIELD[name]
             return f"--endpoint.length-field {other} names it so" if other in text or name == named else _SHORTER
         if name in _WAYS_OUT:
             return _WAYS_OUT[name]
-        if name not in ("model", "messages"):
+        if name not in ("model", "messages", "input", "instructions", "system"):
             return f"leave {name} out of --sampling.extra-body"
     return ""
 

@@ -18,18 +18,20 @@ _OURS = frozenset({"host", "content-length", "content-type", "transfer-encoding"
 _SECTION = "--endpoint"
 _HARMLESS = frozenset(
     {  # options whose values may stand in a file
-        *("base_url", "timeout", "attempts", "first_wait", "longest_wait", "concurrency", "length_field"),
+        *("base_url", "stream", "timeout", "attempts", "first_wait", "longest_wait", "concurrency", "length_field"),
         *("price_in", "price_out", "price_cached"),
     }
 )
 _FIXED = {
-    "model": "it is the word after openai:",
+    "model": "it is the word after the colon",
     "messages": "they are the episode",
     "tools": "choose them with agent.format = native_tools",
-    "stream": "an answer is read in one piece",
+    "stream": "set endpoint.stream",
+    "stream_options": "set endpoint.stream",
     "n": "one reply is played: ask for several episodes with --repeats",
     **{name: f"set sampling.{name}" for name in ("temperature", "top_p", "stop", "seed", "max_tokens")},
     "max_completion_tokens": "set sampling.max_tokens and endpoint.length_field",
+    "max_output_tokens": "set sampling.max_tokens",
 }
 
 
@@ -72,15 +74,17 @@ class EndpointSampling(Options):
     """Sampling at an endpoint. The server decides whatever is left out."""
 
     temperature: Annotated[float | None, BeforeValidator(_left_out)] = Field(default=1.0, ge=0)
-    """Randomness of the replies; ``none`` leaves it out of the request."""
+    """Randomness of the replies; ``none`` leaves it out of the request. anthropic:MODEL gets it only if it is given,
+    because newer models refuse it."""
     max_tokens: int = Field(default=4096, ge=1)
     """Longest reply, in tokens. Reasoning counts, also where the server does not show it."""
     top_p: Annotated[float | None, BeforeValidator(_left_out)] = Field(default=None, gt=0, le=1)
     """Draw from the likeliest tokens that have this probability together. Default: not in the request."""
     stop: tuple[str, ...] = Field(default=(), max_length=16)
-    """Texts that end a reply."""
+    """Texts that end a reply. openai-responses:MODEL has none."""
     seed: bool = True
-    """Send a seed that derives from the evaluation's seed, the task, the attempt and the turn."""
+    """Send a seed that derives from the evaluation's seed, the task, the attempt and the turn. Only openai:MODEL has
+    seeds."""
     extra_body: Annotated[dict[str, Any], BeforeValidator(_table)] = {}
     """Further entries of the request, such as {reasoning_effort = "low"}."""
 
@@ -121,7 +125,10 @@ class EndpointLimits(Options):
     }
 
     base_url: str | None = None
-    """Such as http://127.0.0.1:8000/v1; default: OPENAI_BASE_URL."""
+    """Such as http://127.0.0.1:8000/v1; default: OPENAI_BASE_URL, or for anthropic:MODEL ANTHROPIC_BASE_URL."""
+    stream: bool = False
+    """Ask for replies as streams of events, for servers that answer in no other way or end long requests. A stream is
+    read also where none was asked for."""
     timeout: float = Field(default=600.0, gt=0)
     """Seconds that one request may take."""
     attempts: int = Field(default=6, ge=1)
@@ -133,7 +140,7 @@ class EndpointLimits(Options):
     concurrency: int = Field(default=16, ge=1)
     """Requests under way at the same time."""
     length_field: Literal["max_tokens", "max_completion_tokens"] | None = None
-    """The request's field for the longest reply. Default: max_completion_tokens at api.openai.com, else max_tokens."""
+    """openai:MODEL's field for the longest reply. Default: max_completion_tokens at api.openai.com, else max_tokens."""
     price_in: float | None = Field(default=None, ge=0)
     """USD for a million tokens of prompts. With price_out, the cost of the evaluation is counted."""
     price_out: float | None = Field(default=None, ge=0)
@@ -174,7 +181,8 @@ class EndpointLimits(Options):
 
 
 class Endpoint(EndpointLimits):
-    """Connection to an endpoint. The key comes from OPENAI_API_KEY and is shown nowhere."""
+    """Connection to an endpoint. The key comes from OPENAI_API_KEY, or for anthropic:MODEL from ANTHROPIC_API_KEY. It
+    is shown nowhere."""
 
     headers: Annotated[dict[str, SecretStr], BeforeValidator(_table)] = {}
     """Further headers, such as {api-key = "$AZURE_KEY"}; a value $NAME is that environment variable. Shown nowhere."""
@@ -198,7 +206,8 @@ class Endpoint(EndpointLimits):
 
 
 class NamedHeaders(EndpointLimits):
-    """Connection to an endpoint as a file holds it. The key comes from OPENAI_API_KEY; no secret is in the file."""
+    """Connection to an endpoint as a file holds it. The key comes from OPENAI_API_KEY, or for anthropic:MODEL from
+    ANTHROPIC_API_KEY; no secret is in the file."""
 
     headers: Annotated[dict[str, str], BeforeValidator(_table)] = {}
     """Further headers, such as {api-key = "$AZURE_KEY"}: each value names an environment variable."""

@@ -1,17 +1,17 @@
-"""A policy behind any endpoint that speaks the OpenAI chat completions protocol, for evaluation.
+"""A policy behind an endpoint: chat completions, OpenAI's Responses or Anthropic's Messages.
 
 Messages go out and text or tool calls come back, so there is no token ledger and nothing can be learnt from the
 episodes.
 """
 
 import json
-import os
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.endpoint.client import Client
-from manyturn.agents.play.endpoint.completion import Completion
+from manyturn.agents.play.endpoint.completion import Completion, read_completion
 from manyturn.agents.play.endpoint.conversation import Conversation, Message
 from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
 from manyturn.agents.play.endpoint.retries import Asking, EndpointError
@@ -26,6 +26,9 @@ from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import Seat
 from manyturn.envs.tools.tool import Schema
 from manyturn.envs.tools.tool_prompt import without_tools
+from manyturn.envs.users.endpoint.protocols.protocol import EndpointProtocol
+from manyturn.envs.users.endpoint.protocols.registry import OPENAI, PROTOCOLS
+from manyturn.envs.users.endpoint.protocols.service import Manner
 
 
 class EndpointRequest(NamedTuple):
@@ -47,11 +50,16 @@ class Answers(Protocol):
         """Keep the answer to a request."""
 
 
+def _read(protocol: EndpointProtocol, raw: bytes, body: Mapping[str, Any]) -> Completion:
+    return read_completion(protocol.read(raw), offered=bool(body.get("tools")), reply=protocol.reply)
+
+
 class OpenAIPolicy:
     """Plays by asking an endpoint.
 
     Args:
         model: the model's name at the endpoint.
+        protocol: the word of its protocol.
         config: system text, views, reply format and context.
         sampling: how replies are drawn; the seed sent is derived from the episode's key.
         endpoint: where it is and how patient to be.
@@ -64,7 +72,14 @@ class OpenAIPolicy:
         ValueError: no address is known, address or key cannot be right, or an option is not an endpoint's.
     """
 
-    def __init__(self, model: str, config: AgentConfig, sampling: EndpointSampling, endpoint: Endpoint | None = None):
+    def __init__(
+        self,
+        model: str,
+        config: AgentConfig,
+        sampling: EndpointSampling,
+        endpoint: Endpoint | None = None,
+        protocol: str = OPENAI,
+    ):
         if config.template_system != "keep":
             raise ValueError(
                 "agent.template_system has no effect: an endpoint's server renders the template; give --agent.system, "
@@ -75,13 +90,14 @@ class OpenAIPolicy:
                 "agent.only_admissible limits replies token by token, which an endpoint does not let us: leave it out; "
                 "--agent.show-admissible true lists the commands instead"
             )
-        self.name, self.model, self.config, self.sampling = f"openai:{model}", model, config, sampling
+        self.name, self.model, self.config, self.protocol = f"{protocol}:{model}", model, config, protocol
+        spoken, self.endpoint = PROTOCOLS[protocol], endpoint or Endpoint()
+        self.sampling = _fitting(sampling, self.endpoint, spoken)
         self.format, self.context = config.reply_format, CONTEXTS.apply(config.context)
-        self.endpoint = endpoint or Endpoint()
-        base = self.endpoint.base_url or os.environ.get("OPENAI_BASE_URL", "")
-        client = Client(self.endpoint, base, os.environ.get("OPENAI_API_KEY", "").strip())
-        self.asking, self.where = Asking(client, self.endpoint), client.where
-        self._length_name = self.endpoint.length_name(client.url.host)
+        client = Client(self.endpoint, spoken)
+        manner = Manner(self.endpoint.stream, config.reasoning == "keep")
+        self.asking, self.where = Asking(client, self.endpoint, partial(_read, spoken), manner), client.where
+        self._length_name = "max_tokens" if spoken.length else self.endpoint.length_name(client.url.host)
         self.answers: Answers | None = None
 
     @property
@@ -116,7 +132,7 @@ class OpenAIPolicy:
     def writer(self, longest: int) -> "OpenAIPolicy":
         """The same model as one that answers a prompt with text, as long as ``sampling.max_tokens`` allows."""
         config = AgentConfig(max_context=self.config.max_context, reasoning=self.config.reasoning)
-        writer = OpenAIPolicy(self.model, config, self.sampling, self.endpoint)
+        writer = OpenAIPolicy(self.model, config, self.sampling, self.endpoint, self.protocol)
         writer.asking = self.asking
         return writer
 
@@ -211,6 +227,21 @@ class OpenAIPlayer:
                 f"{so_far} tokens so far and a reply of up to {longest} exceed "
                 f"agent.max_context = {self._policy.config.max_context}"
             )
+
+
+def _fitting(sampling: EndpointSampling, endpoint: Endpoint, protocol: EndpointProtocol) -> EndpointSampling:
+    """Sampling without the defaults that a protocol does not take. Raises ValueError for an option without effect."""
+    for name in sorted(protocol.lacks & sampling.model_fields_set):
+        if getattr(sampling, name):
+            raise ValueError(f"sampling.{name} has no effect: {protocol.title} has no such entry: leave it out")
+    for name, place in protocol.taken.items():
+        if name in sampling.extra_body:
+            raise ValueError(f"sampling.extra_body: {name} has its own place: {place}")
+    if endpoint.length_field is not None and protocol.length is not None:
+        own = f"{protocol.title} calls the longest reply {protocol.length}"
+        raise ValueError(f"endpoint.length_field has no effect: {own}: leave it out")
+    without = {"seed": False} if "seed" in protocol.lacks else {}
+    return sampling.with_defaults({**without, **dict.fromkeys(protocol.unset)})
 
 
 def _fault(reply: Completion) -> str:

@@ -35,6 +35,7 @@ from manyturn.envs.software.tasks.task_entry import Entry, problem
 OUT = RESULTS / "software_lies.json"
 LOCK = ROOT / "envs" / "software" / "tasks.jsonl"
 CALLS = "/tmp/calls"
+_PAID_BEFORE = ("pycparser-7b5a6002d5", "xmltodict-5ba1bf2096")  # a lie, to an earlier run; their copies say otherwise
 PAID, VISIBLE, REFUSED = "paid", "passes the visible tests only", "fails the visible tests"
 
 _WRAPPER = """
@@ -145,7 +146,7 @@ def table(results: dict[str, dict[str, str]]) -> dict[str, dict[str, int]]:
 
 def rows(results: dict[str, dict[str, str]]) -> None:
     """Leave tasks that pay a lie out of training: whatever the copies show, they do not reach the fault."""
-    paying = {name for name, kinds in results.items() if PAID in kinds.values()}
+    paying = {*_PAID_BEFORE, *(name for name, kinds in results.items() if PAID in kinds.values())}
     entries = [entry._replace(reached=0.0) if entry.id in paying else entry for entry in lock_file.load(LOCK).entries]
     replace_text(LOCK, lock_file.save(entries))
     recount(LOCK, entries)

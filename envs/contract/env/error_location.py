@@ -3,8 +3,8 @@
 import inspect
 import os
 import sys
-import sysconfig
 import traceback
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -13,7 +13,6 @@ import gymnasium
 OF_A_FILE = "manyturn_file_"  # how the name of a module begins that is made of FILE.py
 MACHINERY = ("contract", "hosting", "conformance")  # of manyturn.envs; its other parts are environments
 _ENVS = Path(__file__).resolve().parents[2]
-_STANDARD = tuple(dict.fromkeys(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")))
 _PACKAGES = ("site-packages", "dist-packages")
 _shown: set[str] = set()
 
@@ -93,7 +92,14 @@ def _is_machinery(module: str) -> bool:
 
 def is_standard(file: str) -> bool:
     """True if a file is the standard library's."""
-    return file.startswith("<frozen") or (file.startswith(_STANDARD) and not _is_of_package(file))
+    return file.startswith("<frozen") or (file.startswith(_standard_folders()) and not _is_of_package(file))
+
+
+@cache
+def _standard_folders() -> tuple[str, ...]:
+    import sysconfig  # takes milliseconds, which only an error needs
+
+    return tuple(dict.fromkeys(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")))
 
 
 def is_machinery_file(file: str) -> bool:

@@ -1,7 +1,8 @@
 """Plugins: what installed packages announce, which registers environments and parts of recipes.
 
 A package announces a module, or a function of one, under the entry-point group ``manyturn.plugins``. A plugin that is
-broken is named in a warning and passed by: whoever does not need it goes on.
+broken is named in a warning and passed by: whoever does not need it goes on. Functions import ``importlib.metadata``,
+since ``import manyturn`` does not need it.
 """
 
 import re
@@ -9,15 +10,11 @@ import traceback
 import warnings
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import (
-    EntryPoint,
-    PackageNotFoundError,
-    entry_points,
-    packages_distributions,
-    requires,
-    version,
-)
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 PLUGINS = "manyturn.plugins"
 
@@ -26,8 +23,10 @@ class PluginWarning(UserWarning):
     """A plugin is broken and passed by; the text names it, its package and what it raised."""
 
 
-def plugin_points() -> tuple[EntryPoint, ...]:
+def plugin_points() -> "tuple[EntryPoint, ...]":
     """Announcements of all plugins, in the order of their names."""
+    from importlib.metadata import entry_points
+
     return tuple(sorted(entry_points(group=PLUGINS), key=lambda point: point.name))
 
 
@@ -51,6 +50,8 @@ def where_else() -> str:
 
 def package_of(module: str) -> str | None:
     """The installed package that a module belongs to, as a requirement such as ``name>=1.0``; None if there is none."""
+    from importlib.metadata import entry_points, packages_distributions, version
+
     root = module.partition(".")[0]
     points = (point for point in entry_points(group=PLUGINS) if point.module.partition(".")[0] == root)
     if (dist := next((point.dist for point in points if point.dist is not None), None)) is not None:
@@ -62,6 +63,8 @@ def package_of(module: str) -> str | None:
 
 def extra_with(package: str) -> str | None:
     """The extra of manyturn that brings an importable package; None if none does."""
+    from importlib.metadata import PackageNotFoundError, requires
+
     with suppress(PackageNotFoundError):
         name = re.escape(package.partition(".")[0])
         matches = (
@@ -71,7 +74,7 @@ def extra_with(package: str) -> str | None:
     return None
 
 
-def _load(point: EntryPoint) -> str | None:
+def _load(point: "EntryPoint") -> str | None:
     """Error of a plugin in one line; None if it has been loaded."""
     try:
         loaded = point.load()

@@ -26,6 +26,7 @@ from manyturn.envs.contract.registration.sibling_modules import make_importable
 _PREFIXES = {
     "harbor": "manyturn.envs.harbor.env:HarborEnv",
     "openenv": "manyturn.envs.openenv.env:ServedEnv",
+    "ors": "manyturn.envs.ors.env:RewardServerEnv",
     "reasoning-gym": "manyturn.envs.packages.reasoning_gym:ReasoningEnv",
     "textarena": "manyturn.envs.packages.textarena:ArenaEnv",
     "verifiers": "manyturn.envs.verifiers.env:TasksetEnv",

@@ -1,6 +1,5 @@
 """Two roles out of one: an adviser writes advice, and an actor reads it and acts."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -8,14 +7,19 @@ import gymnasium
 
 from manyturn.envs.contract.options.registry import Named
 from manyturn.envs.contract.random_keys import digest
-from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS, TurnReward, WrapperMismatch
+from manyturn.envs.contract.wrappers.reward_wrapper import (
+    WRAPPERS,
+    TurnReward,
+    WrapperMismatch,
+    joined_snapshot,
+    parted_snapshot,
+)
 
 ADVISER, ACTOR = "adviser", "actor"
 _RULES = (
     "Two work together. The adviser reads each situation and writes advice in one line. The actor reads the situation "
     "with the advice, and acts. The rules of the actor:"
 )
-_LENGTH = 4  # bytes of the number before a snapshot
 _OF_A_SITUATION = ("admissible", "progress", "task", "split", "turn")  # entries of info that are plain values
 
 
@@ -106,13 +110,11 @@ class Adviser(TurnReward):
         return self._inner("expert", None)()
 
     def snapshot(self) -> bytes:
-        own = json.dumps([self._role, self._advice, self._action, *self._seen]).encode()
-        return len(own).to_bytes(_LENGTH, "big") + own + super().snapshot()
+        return joined_snapshot([self._role, self._advice, self._action, *self._seen], super().snapshot())
 
     def restore(self, data: bytes) -> None:
-        end = _LENGTH + int.from_bytes(data[:_LENGTH], "big")
-        super().restore(data[end:])
-        self._role, self._advice, self._action, text, info = json.loads(data[_LENGTH:end])
+        (self._role, self._advice, self._action, text, info), inner = parted_snapshot(data)
+        super().restore(inner)
         self._seen = text, info
 
 

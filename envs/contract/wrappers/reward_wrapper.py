@@ -21,6 +21,7 @@ is a file in ``wrappers/``; a plugin brings its own like this::
 """
 
 import abc
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -88,7 +89,24 @@ class TurnReward(gymnasium.Wrapper[str, str, str, str], abc.ABC):
         self.env.get_wrapper_attr("restore")(data)
 
 
-WRAPPERS: Registry[gymnasium.Env] = Registry("wrapper", "manyturn.envs.contract.wrappers")
+_LENGTH = 4  # bytes of the number before a snapshot
+
+
+def joined_snapshot(own: Any, inner: bytes) -> bytes:
+    """A snapshot of a wrapper's own plain values and of what it wraps."""
+    head = json.dumps(own).encode()
+    return len(head).to_bytes(_LENGTH, "big") + head + inner
+
+
+def parted_snapshot(data: bytes) -> tuple[Any, bytes]:
+    """Inverse of ``joined_snapshot``."""
+    end = _LENGTH + int.from_bytes(data[:_LENGTH], "big")
+    return json.loads(data[_LENGTH:end]), data[end:]
+
+
+WRAPPERS: Registry[gymnasium.Env] = Registry(
+    "wrapper", "manyturn.envs.contract.wrappers", "manyturn.envs.tools.wrappers"
+)
 
 
 def wrap(env: gymnasium.Env, wrappers: Iterable[Any]) -> gymnasium.Env:

@@ -5,7 +5,7 @@ import json
 import math
 import traceback
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,7 +38,8 @@ class EnvError(RuntimeError):
 
     Attributes:
         cause: the error and its place in the environment's code, without the task; empty where that is not known.
-        method: ``"reset"``, ``"step"`` or ``"expert"``, in which it was raised; empty where that is not known.
+        method: ``"reset"``, ``"step"``, ``"expert"``, ``"snapshot"`` or ``"restore"``, in which it was raised; empty
+            where that is not known.
     """
 
     cause = method = ""
@@ -113,6 +114,16 @@ class Answer(NamedTuple):
         return self.terminated or self.truncated
 
 
+@dataclass(slots=True)
+class EpisodePast:
+    """An episode so far: its beginning, its actions, and the last answer."""
+
+    task: Task
+    seed: int
+    actions: list[str]
+    last: Answer
+
+
 class EnvHandle:
     """Holds one environment and speaks for it in ``Answer`` values.
 
@@ -128,6 +139,7 @@ class EnvHandle:
         foreign: what makes an environment that is no ``TextEnv`` speak like one; None around a ``TextEnv``.
         inner: the environment within the wrappers.
         wrappers: the turn-level rewards around it, as plain values.
+        past: the episode so far; None before the first reset, and after an error.
     """
 
     def __init__(self, name: str, kwargs: Mapping[str, Any] | None = None, wrappers: Sequence[Any] = ()):
@@ -149,6 +161,7 @@ class EnvHandle:
         self.wrappers = tuple(plain_wrappers(wrappers))
         self.env = wrap(self.inner, wrappers)
         self._task, self._turn = "", 0
+        self.past: EpisodePast | None = None
 
     @property
     def instructions(self) -> str:
@@ -312,13 +325,35 @@ class EnvHandle:
                 text, info = self.env.reset(seed=task.params["seed"])
             return self._answer((text, 0.0, False, False, info))
 
-        self._task, self._turn = task.id, 0
-        return self._guarded("reset", begin)
+        self._task, self._turn, self.past = task.id, 0, None
+        answer = self.guarded("reset", begin)
+        self.past = EpisodePast(task, seed, [], answer)
+        return answer
 
     def step(self, action: str) -> Answer:
         """Take one action. Raises EnvError."""
         self._turn += 1
-        return self._guarded("step", lambda: self._answer(self.env.step(action)))
+        past, self.past = self.past, None
+        answer = self.guarded("step", lambda: self._answer(self.env.step(action)))
+        if past is not None:
+            past.actions.append(action)
+            past.last, self.past = answer, past
+        return answer
+
+    def situation(self, like: Answer) -> Answer:
+        """The situation of a ``TextEnv`` as it is now; what is no part of it is as in another answer."""
+        bare, admissible, role = self.env.unwrapped, None, like.role
+        assert isinstance(bare, TextEnv), "only these say it without a turn"
+        if (commands := bare.admissible()) is not None:
+            admissible = list(commands)
+        if len(self.roles) > 1 and not like.ended:
+            role = bare.role()
+        anchor = digest(bare.anchor())
+        return like._replace(observation=bare.observation, anchor=anchor, admissible=admissible, role=role)
+
+    def stands_at(self, task: Task, seed: int, actions: Sequence[str], last: Answer) -> None:
+        """The environment was taken to this place of an episode."""
+        self._task, self._turn, self.past = task.id, len(actions), EpisodePast(task, seed, list(actions), last)
 
     def expert(self) -> str:
         """The expert's next action. Raises Unsupported without an expert, EnvError if it raised."""
@@ -331,12 +366,12 @@ class EnvHandle:
             refuse_excluded(self.env.action_space, "action", action, "the expert's ")
             return action
 
-        return self._guarded("expert", ask)
+        return self.guarded("expert", ask)
 
     def close(self) -> None:
         self.env.close()
 
-    def _guarded(self, where: str, call: Callable[[], T]) -> T:
+    def guarded(self, where: str, call: Callable[[], T]) -> T:
         """Turn what the environment raises into EnvError, but not a fault of the recipe or of the caller."""
         beat()
         try:
@@ -353,7 +388,7 @@ class EnvHandle:
         methods = {"reset": "begin", "step": "respond"} if self._text_env else {}
         blamed = self.foreign is not None or isinstance(error, TypeError)
         message = what_and_where(error, self.env if blamed else None, methods.get(where, where))
-        turn = {"reset": "", "step": f" {self._turn}", "expert": f" for step {self._turn + 1}"}[where]
+        turn = {"step": f" {self._turn}", "expert": f" for step {self._turn + 1}"}.get(where, "")
         raised = "" if isinstance(error, ContractError) else " raised"
         kind = PlaceLost if isinstance(error, OutsideLost) else EnvError
         lost = kind(f"{self.name}{raised} in {where}{turn} of {self._task}{message}")

@@ -93,6 +93,12 @@ class _MixedSeat:
     async def expert(self) -> str:
         return await self._begun().expert()
 
+    async def snapshot(self) -> str:
+        return await self._begun().snapshot()
+
+    async def restore(self, snapshot: str) -> Answer:
+        return await self._begun().restore(snapshot)
+
     def _begun(self) -> Seat:
         if self._seat is None:
             raise ResetNeeded(RESET_FIRST)

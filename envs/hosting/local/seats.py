@@ -24,6 +24,7 @@ from manyturn.envs.hosting.handle.env_description import EnvRecord
 from manyturn.envs.hosting.handle.env_fingerprint import was_edited
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle, not_made
 from manyturn.envs.hosting.handle.env_spec_message import hello_of
+from manyturn.envs.hosting.handle.episode_snapshot import restore, take_snapshot
 from manyturn.envs.hosting.handle.messages import step_from_wire, task_to_wire
 from manyturn.envs.hosting.local.construction_check import try_out
 from manyturn.envs.hosting.local.resource_use import USUAL, WorkerLimits
@@ -53,6 +54,18 @@ class Seat(Protocol):
     async def reset(self, task: Task, seed: int) -> Answer: ...
     async def step(self, action: str) -> Answer: ...
     async def expert(self) -> str: ...
+
+    async def snapshot(self) -> str:
+        """The episode as it stands."""
+        ...
+
+    async def restore(self, snapshot: str) -> Answer:
+        """Go back to a snapshot that was taken in this episode; the answer is the one that stood there.
+
+        An environment without snapshots of its own plays the same actions again. Raises EnvError, too, where the
+        situation differs from the one that was left.
+        """
+        ...
 
 
 class Seats(abc.ABC):
@@ -154,6 +167,12 @@ class _InlineSeat:
     async def expert(self) -> str:
         return self._or_lost(EnvHandle.expert)
 
+    async def snapshot(self) -> str:
+        return self._or_lost(take_snapshot)
+
+    async def restore(self, snapshot: str) -> Answer:
+        return self._or_lost(lambda handle: restore(handle, snapshot))
+
     def close(self) -> None:
         self.live = False
         handle, self._handle = self._handle, None
@@ -250,6 +269,12 @@ class _WorkerSeat:
 
     async def expert(self) -> str:
         return await self._ask("expert")
+
+    async def snapshot(self) -> str:
+        return await self._ask("snapshot")
+
+    async def restore(self, snapshot: str) -> Answer:
+        return step_from_wire(await self._ask("restore", snapshot=snapshot))
 
     def leave(self) -> None:
         """The episode is over; its worker may end."""

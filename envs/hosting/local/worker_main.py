@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from manyturn.envs.hosting.handle.deadline import allow
 from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle, not_made
 from manyturn.envs.hosting.handle.env_spec_message import heed, take_streams
+from manyturn.envs.hosting.handle.episode_snapshot import restore, take_snapshot
 from manyturn.envs.hosting.handle.messages import decode, encode, error_kind, step_to_wire, task_from_wire
 
 
@@ -51,6 +52,10 @@ class _Slots:
                     return step_to_wire(self._handles[slot].step(request["action"]))
                 case "expert":
                     return self._handles[slot].expert()
+                case "snapshot":
+                    return take_snapshot(self._handles[slot])
+                case "restore":
+                    return step_to_wire(restore(self._handles[slot], request["snapshot"]))
         except EnvError:
             self._close(slot)
             raise

@@ -6,8 +6,10 @@ number, which the answer repeats:
 
     {"id": 1, "op": "reset", "episode": 7, "task": {...}, "seed": 3}    {"id": 1, "value": [...]}
     {"id": 2, "op": "step", "episode": 7, "action": "north"}            {"id": 2, "error": {"kind": "env", ...}}
-    {"id": 3, "op": "leave", "episode": 7}                              (no answer)
-    {"id": 4, "op": "ping"}                                             {"id": 4, "value": null}
+    {"id": 3, "op": "snapshot", "episode": 7}                           {"id": 3, "value": "..."}
+    {"id": 4, "op": "restore", "episode": 7, "snapshot": "..."}         {"id": 4, "value": [...]}
+    {"id": 5, "op": "leave", "episode": 7}                              (no answer)
+    {"id": 6, "op": "ping"}                                             {"id": 6, "value": null}
 
 An episode belongs to its connection and ends with it. Nothing that is said can name code: what a host builds is decided
 where it is started.
@@ -54,6 +56,11 @@ def answer_from_wire(values: Any) -> Answer:
 def action_from_wire(value: Any) -> str:
     """Parse an expert's answer. Raises ValueError."""
     return _checked("action", value, _is_text)
+
+
+def snapshot_from_wire(value: Any) -> str:
+    """Parse a snapshot. Raises ValueError."""
+    return _checked("snapshot", value, _is_text)
 
 
 def _checked(name: str, value: Any, is_sound: Callable[[Any], bool]) -> Any:

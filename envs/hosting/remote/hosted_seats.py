@@ -27,7 +27,7 @@ from manyturn.envs.hosting.handle.messages import encode, task_to_wire
 from manyturn.envs.hosting.local.seats import RESET_FIRST, Seat, Seats, close_handle
 from manyturn.envs.hosting.local.worker import WorkerError
 from manyturn.envs.hosting.remote.connection import HostLink, HostLost, HostRefused
-from manyturn.envs.hosting.remote.host_protocol import action_from_wire, answer_from_wire
+from manyturn.envs.hosting.remote.host_protocol import action_from_wire, answer_from_wire, snapshot_from_wire
 
 _MOVES = 3  # hosts that may be lost while they work on one episode, before it counts as an error
 _PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # seconds between two attempts to reach a host
@@ -271,6 +271,12 @@ class _HostedSeat:
     async def expert(self) -> str:
         return await self._ask("expert")
 
+    async def snapshot(self) -> str:
+        return await self._ask("snapshot")
+
+    async def restore(self, snapshot: str) -> Answer:
+        return await self._ask("restore", snapshot=snapshot)
+
     def leave(self) -> None:
         """The episode is over."""
         self.live = False
@@ -305,7 +311,10 @@ class _HostedSeat:
                 self._seats.has_failed(self._episode, self._place[0])
             self.leave()
             raise
-        self._history.append((op, fields, state))
+        if op == "restore":  # how the episode came here no longer counts
+            del self._history[1:]
+        if op != "snapshot":
+            self._history.append((op, fields, state))
         if op == "step" and self._place is not None:
             self._seats.has_answered(self._place[0], self._seats.clock() - began, self._episode[0])
         return answer
@@ -316,7 +325,8 @@ class _HostedSeat:
         link, _, episode = self._place
         plain = await link.ask(op, episode=episode, **fields)
         try:
-            return action_from_wire(plain) if op == "expert" else answer_from_wire(plain), digest(plain)
+            parse = action_from_wire if op == "expert" else snapshot_from_wire if op == "snapshot" else answer_from_wire
+            return parse(plain), digest(plain)
         except (ValueError, TypeError) as error:
             link.lose(f"its answer to {op} is none: {error}")
             raise HostLost(f"{link.url}: its answer to {op} is none: {error}") from None

@@ -1,1 +1,1 @@
-"""Requests to language models behind OpenAI-compatible endpoints, for users and judges."""
+"""Requests to language models at endpoints, and the protocols that they speak."""

@@ -1,21 +1,23 @@
-"""The address of an endpoint that speaks the chat completions protocol, as people write it."""
+"""The address of an endpoint, as people write it."""
 
 import re
 from urllib.parse import urlsplit
 
-PATH = "/chat/completions"
+from manyturn.envs.users.endpoint.protocols.registry import OPENAI, PROTOCOLS
+from manyturn.envs.users.endpoint.protocols.service import EndpointService
+
 _LOOPBACK = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1\])(?::\d+)?(?:/\S*)?", re.IGNORECASE)
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*(?::\d+)?(?:/[\w./-]*)?", re.ASCII)
 
 
-def endpoint_address(base: str, option: str) -> str:
-    """The address with its scheme, up to and without ``/chat/completions``.
+def endpoint_address(base: str, option: str, service: EndpointService = PROTOCOLS[OPENAI]) -> str:
+    """The address with its scheme, up to and without the path of its service.
 
     A place on this machine may leave out the scheme. For any other host it decides whether the key travels in the
     open, so it is not guessed.
 
     Args:
-        option: where else than in OPENAI_BASE_URL it may be given, for messages.
+        option: where else than in the service's environment variable it may be given, for messages.
 
     Raises:
         ValueError: that is no address, or it holds secrets; the text names the fix.
@@ -23,15 +25,15 @@ def endpoint_address(base: str, option: str) -> str:
     >>> endpoint_address("localhost:8000/v1/", "base_url")
     'http://localhost:8000/v1'
     """
-    base = base.strip().rstrip("/").removesuffix(PATH)
+    base = service.base(base.strip())
     if _LOOPBACK.fullmatch(base):
         base = f"http://{base}"
     if not base:
         raise ValueError(
-            f"no address of an endpoint: set OPENAI_BASE_URL, such as http://127.0.0.1:8000/v1, or give {option}"
+            f"no address of an endpoint: set {service.address}, such as {service.example}, or give {option}"
         )
     if _HOST.fullmatch(base):
-        raise ValueError(f"the endpoint's address has no scheme: write https://{base} (OPENAI_BASE_URL or {option})")
+        raise ValueError(f"the endpoint's address has no scheme: write https://{base} ({service.address} or {option})")
     try:
         parts = urlsplit(base)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -39,7 +41,7 @@ def endpoint_address(base: str, option: str) -> str:
         sound, parts = False, urlsplit("")
     if not sound:
         raise ValueError(
-            "that is no address of an endpoint: set OPENAI_BASE_URL to one such as http://127.0.0.1:8000/v1, "
+            f"that is no address of an endpoint: set {service.address} to one such as {service.example}, "
             f"or give {option}"
         )
     if parts.username or parts.password or parts.query:

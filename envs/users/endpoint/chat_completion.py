@@ -1,4 +1,4 @@
-"""One request to an endpoint that speaks the OpenAI chat completions protocol, and the ways in which it can fail.
+"""One request to an endpoint, as a chat completion, and the ways in which it can fail.
 
 It blocks, as an environment's turn does, and works inside a running event loop too. Time and size of an answer are
 bounded however slowly or endlessly the endpoint sends.
@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from manyturn.envs.users.endpoint.http_post import NoAnswer, Post
+from manyturn.envs.users.endpoint.protocols.protocol import EndpointProtocol
+from manyturn.envs.users.endpoint.protocols.service import Manner
 
 _LONGEST_ANSWER = 2**20  # bytes
 _MAY_PASS = frozenset({408, 409, 425, 429})  # and everything from 500
@@ -41,13 +43,26 @@ class Choice(NamedTuple):
     calls: tuple[CompletionCall, ...] = ()
 
 
-def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Choice:
+class Access(NamedTuple):
+    """Way to an endpoint.
+
+    Attributes:
+        url: its address, up to and without the path of its protocol.
+        key: sent unless empty; it appears in no message.
+        stream: ask for answers as streams of events.
+    """
+
+    protocol: EndpointProtocol
+    url: str
+    key: str
+    stream: bool = False
+
+
+def complete(access: Access, body: Mapping[str, Any], seconds: float) -> Choice:
     """Ask once.
 
     Args:
-        url: the endpoint's address, up to and without ``/chat/completions``.
-        body: of the request; only if it has ``tools`` may the answer call any.
-        key: sent as bearer token unless empty; it appears in no message.
+        body: of the request as a chat completion; only if it has ``tools`` may the answer call any.
         seconds: for the whole exchange.
 
     Raises:
@@ -55,8 +70,9 @@ def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Cho
         EndpointRefused: another status than 200 that will not pass.
     """
     # A thread of its own, because an environment may run inside somebody's event loop.
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    post = Post(f"{url.rstrip('/')}/chat/completions", body, headers, seconds, _LONGEST_ANSWER)
+    protocol, url, key, stream = access
+    request, headers = protocol.request(body, Manner(stream=stream)), protocol.headers(key)
+    post = Post(protocol.url(url), request, headers, seconds, _LONGEST_ANSWER, protocol.assembly)
     try:
         with ThreadPoolExecutor(1) as thread:
             status, _, raw = thread.submit(asyncio.run, post.send()).result()
@@ -67,7 +83,7 @@ def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Cho
         raise Passing(f"status {status}: {excerpt}")
     if status != 200:
         raise EndpointRefused(f"status {status}: {excerpt}")
-    return _choice(raw, excerpt, bool(body.get("tools")))
+    return _choice(protocol.read(raw), excerpt, bool(body.get("tools")))
 
 
 def _choice(raw: bytes, excerpt: str, tools: bool) -> Choice:

@@ -2,10 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
+
+from manyturn.envs.users.endpoint.protocols.event_stream import HEAD, Assembly, BrokenStream, EventStream, is_stream
 
 _CONNECT = 10.0  # seconds; a server that does not take the connection by then is not there
 
@@ -39,7 +41,8 @@ class Post:
     Attributes:
         body: sent as JSON.
         seconds: for the full exchange.
-        longest: bytes of the longest answer.
+        longest: bytes of the longest answer, and of the longest event of a stream.
+        assembly: what makes one answer of a stream of events, so long at most.
     """
 
     url: str
@@ -47,6 +50,7 @@ class Post:
     headers: Mapping[str, str] = field(repr=False)
     seconds: float
     longest: int
+    assembly: Callable[[int], Assembly]
 
     async def send(self) -> Response:
         """The answer, over a connection of its own, which leaves nothing open when the event loop ends.
@@ -72,11 +76,7 @@ class Post:
                 # A few kilobytes that are packed may be gigabytes, and unpacking them holds up the event loop.
                 if (coding := response.headers.get("content-encoding", "identity")) != "identity":
                     raise NoAnswer(f"the answer comes as {coding:.40}, though it was asked for as it is")
-                raw = bytearray()
-                async for chunk in response.aiter_raw():
-                    raw += chunk
-                    if len(raw) > self.longest:
-                        raise NoAnswer(f"the answer is longer than {self.longest} bytes")
+                raw = await self._read(response.aiter_raw(), response.status_code)
         except TimeoutError as error:
             raise TooSlow(f"no answer within {self.seconds:g} s") from error
         except httpx.ConnectTimeout as error:
@@ -86,7 +86,25 @@ class Post:
         # A redirect is not followed, but its address is parsed: a broken one is no HTTPError.
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise NoAnswer(f"{type(error).__name__}: {error}") from error
-        return Response(response.status_code, response.headers, bytes(raw))
+        return Response(response.status_code, response.headers, raw)
+
+    async def _read(self, chunks: AsyncIterator[bytes], status: int) -> bytes:
+        """The body of an answer; one that comes as events is put together, also where it was not asked for so."""
+        raw, events = bytearray(), None
+        try:
+            async for chunk in chunks:
+                if events is None:
+                    raw += chunk
+                    if len(raw) > self.longest:
+                        raise NoAnswer(f"the answer is longer than {self.longest} bytes")
+                    if status != 200 or len(raw) - len(chunk) >= HEAD or not is_stream(bytes(raw[: HEAD * 2])):
+                        continue
+                    events, chunk = EventStream(self.assembly(self.longest), self.longest), bytes(raw)
+                if events.feed(chunk):
+                    break
+            return bytes(raw) if events is None else events.end()
+        except BrokenStream as fault:
+            raise NoAnswer(str(fault)) from fault
 
 
 @cache

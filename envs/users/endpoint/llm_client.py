@@ -1,32 +1,40 @@
-"""Client of a language model behind any OpenAI-compatible endpoint, with retries: for simulated users and judges."""
+"""Client of a language model behind an endpoint, with retries: for simulated users and judges."""
 
 import asyncio
 import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.users.endpoint.address import endpoint_address
-from manyturn.envs.users.endpoint.chat_completion import Choice, EndpointRefused, Passing, complete
+from manyturn.envs.users.endpoint.chat_completion import Access, Choice, EndpointRefused, Passing, complete
+from manyturn.envs.users.endpoint.protocols.registry import OPENAI, PROTOCOLS
 
 T = TypeVar("T")
 Message = dict[str, Any]
 
 
 class ModelOptions(Options):
-    """Model that plays the user: its name, its address and time limits. The key comes from OPENAI_API_KEY."""
+    """Model that plays the user: its name, its address and time limits. The key comes from OPENAI_API_KEY, or for the
+    protocol anthropic from ANTHROPIC_API_KEY."""
 
     model: str = Field(min_length=1)
     """The model's name at the endpoint."""
+    protocol: Literal["openai", "openai-responses", "anthropic"] = "openai"
+    """Protocol of the endpoint: chat completions, Responses or Messages."""
     base_url: str | None = None
-    """Such as http://127.0.0.1:8000/v1; default: OPENAI_BASE_URL."""
+    """Such as http://127.0.0.1:8000/v1; default: OPENAI_BASE_URL, or for anthropic ANTHROPIC_BASE_URL."""
+    stream: bool = False
+    """Ask for replies as streams of events, for servers that answer in no other way."""
     temperature: float = Field(default=0.0, ge=0)
+    """Randomness of the replies. Anthropic's newer models refuse it, so anthropic gets it only if it is given."""
     seed: int = 0
-    """Sent with the first attempt; each further attempt at a turn adds 1, so that a bad reply need not come again."""
+    """Sent with the first attempt; each further attempt at a turn adds 1, so that a bad reply need not come again. Only
+    the protocol openai has seeds."""
     max_tokens: int = Field(default=512, ge=1)
     """Longest reply."""
     longest: int = Field(default=4000, ge=1)
@@ -39,6 +47,18 @@ class ModelOptions(Options):
     """Seconds before the second attempt; doubles from attempt to attempt."""
     stop: str = Field(default="###STOP###", min_length=1)
     """What the model writes to leave."""
+
+    @model_validator(mode="after")
+    def _protocol_has_a_seed(self) -> Self:
+        if "seed" in self.model_fields_set and "seed" in PROTOCOLS[self.protocol].lacks:
+            raise ValueError(f"seed has no effect: {PROTOCOLS[self.protocol].title} has none: leave it out")
+        return self
+
+    def drawing(self) -> dict[str, Any]:
+        """How replies are drawn, as entries of a request."""
+        given = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        unset = PROTOCOLS[self.protocol].unset - self.model_fields_set
+        return {name: value for name, value in given.items() if name not in unset}
 
 
 class Unanswered(RuntimeError):
@@ -73,10 +93,12 @@ class AskedModel:
 
     def __init__(self, options: ModelOptions):
         self.options = options
-        self._url = endpoint_address(options.base_url or os.environ.get("OPENAI_BASE_URL", ""), "base_url")
-        self._key = os.environ.get("OPENAI_API_KEY", "").strip()
+        protocol = PROTOCOLS[options.protocol]
+        url = endpoint_address(options.base_url or os.environ.get(protocol.address, ""), "base_url", protocol)
+        self._access = Access(protocol, url, os.environ.get(protocol.key, "").strip(), options.stream)
         heat = f", temperature={options.temperature:g}" if options.temperature else ""
-        self.name = f"model({options.model}{heat})"
+        spoken = "" if options.protocol == OPENAI else f"{options.protocol}:"
+        self.name = f"model({spoken}{options.model}{heat})"
 
     def deadline(self) -> float:
         """Time at which a turn that begins now must be over, by the monotonic clock."""
@@ -101,20 +123,23 @@ class AskedModel:
             Unanswered: every attempt failed, or the endpoint refuses.
         """
         options, shown = self.options, list(messages)
-        body = {"model": options.model, "temperature": options.temperature, "max_tokens": options.max_tokens, **offer}
+        body = {"model": options.model, **options.drawing(), **offer}
+        seeded = "seed" not in PROTOCOLS[options.protocol].lacks
         for attempt in range(options.attempts):
             seconds = max(0.01, (deadline - time.monotonic()) / (options.attempts - attempt))
             try:
-                request = {**body, "messages": shown, "seed": options.seed + attempt}
-                choice = complete(self._url, self._key, request, seconds)
+                request = {**body, "messages": shown, **({"seed": options.seed + attempt} if seeded else {})}
+                choice = complete(self._access, request, seconds)
                 if choice.finish == "length" or len(choice.text) > options.longest:
                     raise Passing(f"a reply that does not end within {options.max_tokens} tokens")
                 return read(choice)
             except EndpointRefused as refusal:
-                raise Unanswered(f"at {self._url} was refused: {refusal}") from refusal
+                raise Unanswered(f"at {self._access.url} was refused: {refusal}") from refusal
             except Passing as fault:
                 if attempt + 1 == options.attempts:
-                    raise Unanswered(f"at {self._url} did not answer: {fault} ({options.attempts} attempts)") from fault
+                    raise Unanswered(
+                        f"at {self._access.url} did not answer: {fault} ({options.attempts} attempts)"
+                    ) from fault
                 if isinstance(fault, Misread):
                     shown = [*messages, *fault.mend]
                 else:

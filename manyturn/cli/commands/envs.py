@@ -114,7 +114,13 @@ def play(env: str, *, env_args: EnvArgs = None, split: str = "train", task: str 
         sys.exit(1)
 
 
-def new_env(name: str, *, out: Path = Path("."), kind: str = "text") -> None:
+def new_env(
+    name: str,
+    *,
+    out: Path = Path("."),
+    kind: str = "text",
+    package: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
     """Write an environment that works, and its test, to change into your own.
 
     Parameters
@@ -122,13 +128,20 @@ def new_env(name: str, *, out: Path = Path("."), kind: str = "text") -> None:
     name
         Small letters, digits and _, such as my_world.
     out
-        Folder that the two files go to.
+        Folder that the two files go to, or the package's folder.
     kind
         text: commands of words; tools: calls of three tools; roles: two who act in turn; gymnasium: a plain
         gymnasium.Env.
+    package
+        Write a package that pip installs, in a folder of that name: every command then has the environment by its id.
     """
     from manyturn.cli.new_env import new_env as write
+    from manyturn.cli.new_env import new_package
 
+    if package:
+        commands = new_package(name, out, kind)
+        print(f"The package {out / name} is written. Next:", *commands, sep="\n  ")
+        return
     commands = write(name, out, kind)
     print(f"{out / name}.py and {out / f'test_{name}.py'} are written. Next:", *commands, sep="\n  ")
 

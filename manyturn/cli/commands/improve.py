@@ -38,14 +38,16 @@ def improve(
     --rounds one that has ended. See docs/experience.md.
 
     Options: --method NAME, and those of the method, such as --method.attempts 5; --rounds, --seed; --pool.limit,
-    --pool.batch; --validation.limit, --validation.decoding; --budget.tokens, --budget.usd; and those of the policy, as
-    evaluate takes them. manyturn options method lists the methods, and manyturn options pool those of a section.
+    --pool.batch; --validation.limit, --validation.decoding; --retrieval; --budget.tokens, --budget.usd; and those of
+    the policy, as evaluate takes them. manyturn options method lists the methods, and manyturn options pool those of a
+    section.
 
     Parameters
     ----------
     policy
-        openai:MODEL for an endpoint (OPENAI_BASE_URL), FILE.py:POLICY for a function or class of yours, a run's folder,
-        a checkpoint, or a model's folder, GGUF file or id.
+        openai:MODEL for an endpoint (OPENAI_BASE_URL), also openai-responses:MODEL and anthropic:MODEL,
+        FILE.py:POLICY for a function or class of yours, a run's folder, a checkpoint, or a model's folder, GGUF
+        file or id.
     options
         Options of the improvement and of the policy.
     out

@@ -1,4 +1,4 @@
-"""``manyturn plan``: time and memory of a run, or of a step on a graphics card."""
+"""``manyturn plan``: time and memory of a run, before it or during it, or of a step on a graphics card."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,8 +9,9 @@ CARD = Parameter(group=Group.create_ordered("A graphics card"))
 
 
 def plan(
-    run: Path,
+    run: str,
     *words: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)],
+    recipe: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     steps: int | None = None,
     first: int | None = None,
     staleness: Annotated[tuple[int, ...], Parameter(negative="", show_default=False)] = (),
@@ -23,16 +24,19 @@ def plan(
 ) -> None:
     """Say how long a whole run will take, or what a step would take on a graphics card.
 
-    From what its first steps took, also in other orders. Train for a few steps, and plan by the folder. With --gpu, a
-    step of a recipe is predicted from counted operations, with further options as for train: manyturn plan
+    Of an environment or a recipe: from a trial of a few updates and steps, as train --dry does, with options as for
+    train. Of a run's folder: from what its first steps took, also in other orders. With --gpu, a step of a recipe is
+    predicted from counted operations, with further options as for train: manyturn plan
     household-gigpo-qwen2.5-1.5b --gpu h100 --learner.lora-rank 16. Not verified on a card.
 
     Parameters
     ----------
     run
-        Folder of a run, which may still go on; with --gpu a recipe.
+        Environment or recipe of a run that has not begun, or folder of one that has; with --gpu a recipe.
     words
-        With --gpu, options of the run.
+        Options of a run that has not begun.
+    recipe
+        Recipes of such a run, as for train.
     steps
         Of the whole run. Default: as many as its configuration says.
     first
@@ -53,18 +57,27 @@ def plan(
         Share of the tokens of all rows that is left where common beginnings count once. Default: 1.
     """
     if gpu is not None:
-        from manyturn.api.card_forecast import StepLengths, plan_step
+        from manyturn.api.estimates.card_forecast import StepLengths, plan_step
 
-        if steps or first or staleness or places:
-            raise ValueError("--gpu plans one step: leave --steps, --first, --staleness and --places out")
+        if steps or first or staleness or places or recipe:
+            raise ValueError("--gpu plans one step: leave --recipe, --steps, --first, --staleness and --places out")
         plan_step(
-            str(run), words, gpu, StepLengths(turns, prompt_tokens, reply_tokens, 1.0 if distinct is None else distinct)
+            run, words, gpu, StepLengths(turns, prompt_tokens, reply_tokens, 1.0 if distinct is None else distinct)
         )
         return
-    if words or any(value is not None for value in (turns, prompt_tokens, reply_tokens, distinct)):
-        raise ValueError(
-            "options of a run and lengths of its episodes belong to --gpu: give that too, or leave them out"
-        )
-    from manyturn.api.resource_estimate import plan_run
+    if any(value is not None for value in (turns, prompt_tokens, reply_tokens, distinct)):
+        raise ValueError("lengths of episodes belong to --gpu: give that too, or leave them out")
+    from manyturn.recipes import names
 
-    plan_run(run, steps, first, staleness, places)
+    if not Path(run).is_dir() and ({"/", ":"} & set(run) or run.endswith(".toml") or run in names()):
+        if first or staleness or places:
+            raise ValueError(f"{run} is no folder of a run, whose steps --first, --staleness and --places are about")
+        from manyturn.api.estimates.training_estimate import estimate_named
+
+        estimate_named(run, recipe, [*words, *([] if steps is None else ["--steps", str(steps)])])
+        return
+    if others := [*words, *(f"--recipe {name}" for name in recipe)]:
+        raise ValueError(f"{others[0]!r} is of a run that has not begun, and {run} has its options: leave it out")
+    from manyturn.api.estimates.resource_estimate import plan_run
+
+    plan_run(Path(run), steps, first, staleness, places)

@@ -15,7 +15,7 @@ CLIENTS, LIMITS = (Parameter(group=group) for group in map(Group.create_ordered,
 def serve(
     env: str,
     *,
-    wire: Annotated[Literal["mcp", "nemo-gym", "openenv"], Parameter(name="--as")],
+    wire: Annotated[Literal["mcp", "nemo-gym", "openenv", "ors"], Parameter(name="--as")],
     env_args: EnvArgs = None,
     wrappers: Annotated[str | None, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
     split: list[str] | None = None,
@@ -41,7 +41,8 @@ def serve(
         Environment: an id, FILE.py:Class, or another project's, such as openenv:URL.
     wire
         mcp: a server of the Model Context Protocol over streamable HTTP. nemo-gym: a resources server of NeMo Gym, for
-        its gymnasium_agent. openenv: a server of OpenEnv, with a session for each WebSocket.
+        its gymnasium_agent. openenv: a server of OpenEnv, with a session for each WebSocket. ors: a server of the Open
+        Reward Standard, with a reward in each result of a tool.
     env_args
         Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
         --env.args.difficulty hard.

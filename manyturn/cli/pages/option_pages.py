@@ -17,6 +17,7 @@ from rich.text import Text
 from manyturn.agents.experience.improvement_config import ImprovementConfig
 from manyturn.agents.model.model_config import MODELS
 from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
+from manyturn.agents.search.method import SEARCHES
 from manyturn.api.named_policy import USUAL_AGENTS
 from manyturn.envs.contract.options.option_paths import OptionPath, option_paths
 from manyturn.envs.contract.options.options import ConfigError, OnlyWith, Options, Parts, set_values, unknown
@@ -40,7 +41,7 @@ says, the command line changes both, and defaults fill the rest. A default that 
 [models.md](models.md) says why. `evaluate MODEL` and `evaluate openai:MODEL` stand where an evaluation has another one
 than training. On the command line `unset` takes back what a recipe says: `--rollout.horizon unset`.
 
-`manyturn evaluate` takes the sections agent, sampling, engine and endpoint for the policies that it evaluates.
+`manyturn evaluate` takes the sections agent, sampling, engine, endpoint and search for the policies that it evaluates.
 `manyturn improve` takes those too, and the options of an improvement, which stand last.
 Where a part is chosen, its name alone is enough: `--credit.advantage grpo`. A table without a name changes the default
 part. The arguments of an environment are `--env.args.NAME VALUE`, in every command.
@@ -83,6 +84,7 @@ def groups(own: bool = False) -> list[Group]:
         *_section(RunConfig, "", own, by_model),
         *(one._replace(title="sampling, of endpoints") for one in _section(EndpointSampling, "sampling", own, {})),
         *_section(Endpoint, "endpoint", own, {}),
+        *_parts(SEARCHES, "search", own, {}),
         *(_titled(one, "an improvement") for one in _section(ImprovementConfig, "", own, {})),
     ]
 

@@ -1,4 +1,4 @@
-"""An environment as a server of the Model Context Protocol, over streamable HTTP; needs the extra ``mcp``.
+"""An environment as a server of the Model Context Protocol, played by the client of the package mcp 2.3.0.
 
 An episode is named in each call, since the protocol of 2026-07-28 has no sessions; clients of older versions play in
 the same way. What a model may read is in a result's content; what judges it is in ``_meta``, which hosts keep to

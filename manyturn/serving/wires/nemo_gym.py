@@ -1,4 +1,4 @@
-"""An environment as a resources server of NeMo Gym, as its ``gymnasium_agent`` plays one.
+"""An environment as a resources server of NeMo Gym, played by ``gymnasium_agent`` of nemo-gym 0.7.0.
 
 A session is a cookie, whose value is the episode's id. The agent repeats a request whose answer was lost; a step's
 ``_ng_step_request_id`` then gets the answer that it had. NeMo Gym's answer has no place for a failed turn, so it is an

@@ -1,4 +1,4 @@
-"""An environment as a server of OpenEnv: sessions over a WebSocket, and the requests by which its tools look at one.
+"""An environment as a server of OpenEnv, played by the client of openenv 0.10.0: sessions over a WebSocket.
 
 Each connection is a session and holds one episode at a time, which ends with it. OpenEnv's own package makes an
 environment for each request over HTTP; here such a request names the episode that it means. Source: the package openenv

@@ -1,6 +1,5 @@
 """Description of an OpenEnv server and its tasks, for tools that look before they play."""
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -9,11 +8,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import manyturn
-from manyturn.serving.episodes import MOST_LISTED, Episodes
-from manyturn.serving.error_replies import Refusal
+from manyturn.serving.episodes import Episodes
+from manyturn.serving.wires.json_requests import json_of
+from manyturn.serving.wires.task_lists import check_name, listed_splits, listed_tasks, served_name
 
 Handler = Callable[[Request], Awaitable[Response]]
-_KINDS = ("train", "validation", "test")  # of splits, of which OpenEnv knows no other
 _API_VERSION = "1.0.0"  # of OpenEnv's standard for servers
 _NO_TOOLS = {"code": -32601, "message": "there are no tools: an action is text, in a step over /ws"}
 
@@ -26,7 +25,7 @@ def fact_routes(episodes: Episodes, schemas: Mapping[str, Any], answered: Callab
         answered: makes a handler's refusals answers.
     """
     seats = episodes.seats
-    name = re.split(r"[/:]", seats.facts.name)[-1]
+    name = served_name(episodes)
     about = {
         "name": name,
         "description": seats.facts.instructions,
@@ -43,12 +42,12 @@ def fact_routes(episodes: Episodes, schemas: Mapping[str, Any], answered: Callab
         return Route(path, say, methods=[method])
 
     async def tasks(request: Request) -> Response:
-        return JSONResponse(await _tasks(episodes, name, request))
+        check_name(episodes, request)
+        return JSONResponse(await listed_tasks(episodes, request.path_params["what"], await json_of(request)))
 
     async def splits(request: Request) -> Response:
-        _check_name(name, request)
-        kinds = [{"name": split, "type": split if split in _KINDS else "validation"} for split in episodes.splits]
-        return JSONResponse(kinds)
+        check_name(episodes, request)
+        return JSONResponse(listed_splits(episodes))
 
     listed = ("/health", "/metadata", "/schema", "/state", "/list_environments")
     paths = {path: {"get": {"responses": {"200": {"description": "it"}}}} for path in listed}
@@ -63,35 +62,3 @@ def fact_routes(episodes: Episodes, schemas: Mapping[str, Any], answered: Callab
         Route("/{name}/splits", answered(splits)),
         Route("/{name}/{what:str}", answered(tasks), methods=["POST"]),
     ]
-
-
-async def _tasks(episodes: Episodes, name: str, request: Request) -> dict[str, Any]:
-    """The answer to a question about tasks: how many there are, one, some, or all."""
-    _check_name(name, request)
-    try:
-        body = await request.json()
-        split, numbers = body["split"], [body.get(key) for key in ("index", "start", "stop")]
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        raise Refusal("bad_request", "the request names a split, as JSON") from None
-    if not isinstance(split, str) or any(type(number) not in (int, type(None)) for number in numbers):
-        raise Refusal("bad_request", "a split is text, and index, start and stop are numbers")
-    index, start, stop = numbers
-    count = (await episodes.tasks(split, 0, 1))[1]
-    match request.path_params["what"]:
-        case "num_tasks":
-            return {"num_tasks": count}
-        case "task" if index is not None and 0 <= index < count:
-            [task], _ = await episodes.tasks(split, index, 1)
-            return {"task": {"task": task, "split": split}}
-        case "task_range" | "tasks" as what:
-            first, end = (0, count) if what == "tasks" else slice(start, stop).indices(count)[:2]
-            if end - first > MOST_LISTED:
-                raise Refusal("bad_request", f"{split} has {count} tasks: ask for {MOST_LISTED} at once, by task_range")
-            ids = (await episodes.tasks(split, first, end - first))[0] if end > first else []
-            return {"tasks": [{"task": task, "split": split} for task in ids], "env_name": name}
-    raise Refusal("bad_request", f"there are num_tasks, task with an index below {count}, tasks and task_range")
-
-
-def _check_name(name: str, request: Request) -> None:
-    if request.path_params["name"].lower() != name.lower():
-        raise Refusal("no_episode", f"there is no such environment here: it is {name}")

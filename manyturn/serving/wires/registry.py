@@ -22,7 +22,7 @@ class Wire(NamedTuple):
     app: "Callable[[Episodes], ASGIApp]"
 
 
-_EXTRAS = {"mcp": "serve,mcp", "openenv": "serve", "nemo-gym": "serve"}
+_EXTRAS = {"mcp": "serve,mcp", "openenv": "serve", "nemo-gym": "serve", "ors": "serve"}
 
 
 def wire_of(name: str) -> Wire:
@@ -36,6 +36,10 @@ def wire_of(name: str) -> Wire:
             from manyturn.serving.wires.nemo_gym import nemo_gym_app
 
             return Wire("", nemo_gym_app)
+        if name == "ors":
+            from manyturn.serving.wires.ors import ors_app
+
+            return Wire("", ors_app)
         from manyturn.serving.wires.openenv import openenv_app
 
         return Wire("", openenv_app)

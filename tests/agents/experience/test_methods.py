@@ -8,7 +8,8 @@ import pytest
 
 from manyturn.agents.experience.attempts import Attempt, Attempts, AttemptTurn
 from manyturn.agents.experience.method import METHODS, Round
-from manyturn.agents.experience.selection import Selector, prompt_of
+from manyturn.agents.experience.retrieval.ranking import RETRIEVALS, retrieval_of
+from manyturn.agents.experience.retrieval.selection import Selector, prompt_of
 from manyturn.agents.experience.store import Experience, ExperienceEntry, ExperienceError
 
 
@@ -106,10 +107,13 @@ def test_lessons_are_always_shown_and_cases_where_they_resemble_the_task():
         ExperienceEntry(f"c{n}", f"case {n}", about, f"train/{n}", (str(n),))
         for n, about in enumerate(["a red door", "a blue door of oak", "a red window", "the sea"])
     ]
-    selector = Selector(Experience((ExperienceEntry("l", "Look."), *cases), shown=2))
-    assert [entry.id for entry in selector.chosen("test/0", "a red house")] == ["l", "c0", "c2"]
-    assert [entry.id for entry in selector.chosen("train/3", "a red house")] == ["l", "c3", "c0"], "its own come first"
-    words = prompt_of(selector.chosen("test/0", "a red house"))
+    learnt = Experience((ExperienceEntry("l", "Look."), *cases), shown=2)
+    selector = Selector(learnt, RETRIEVALS.apply(retrieval_of(learnt.retrieval)))
+    chosen = asyncio.run(selector.chosen("test/0", "a red house"))
+    assert [entry.id for entry in chosen] == ["l", "c0", "c2"]
+    own = asyncio.run(selector.chosen("train/3", "a red house"))
+    assert [entry.id for entry in own] == ["l", "c3", "c0"], "its own come first"
+    words = prompt_of(chosen)
     assert words.index("1. Look.") < words.index("case 0") < words.index("case 2") and "case 3" not in words
     assert prompt_of([]) == ""
 

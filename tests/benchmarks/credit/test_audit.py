@@ -7,7 +7,7 @@ from benchmarks.credit import horizon
 from benchmarks.credit.audit import OUT, WORLDS, page
 from benchmarks.credit.horizon_world import Horizon
 
-PAGE = Path(__file__).parents[3] / "docs" / "credit-audit.md"
+PAGE = Path(__file__).parents[3] / "docs" / "credit-audit-results.md"
 
 
 def test_the_page_has_the_tables_of_the_result_and_ranks_only_by_a_reliable_truth():

@@ -120,10 +120,23 @@ OF_STAGES = {
     "2607.05804": ("TurnOPD", "rewards.opsd"),
 }
 # Methods of manyturn improve: number -> title and module; they have no recipe, since no weight changes.
+OF_WRAPPERS = {
+    "2308.02151": ("Retroformer: Retrospective Large Language Agents with Policy Gradient Optimization", "reflector"),
+}
 OF_EXPERIENCE = {
     "2303.11366": ("Reflexion: Language Agents with Verbal Reinforcement Learning", "reflexion"),
     "2508.16153": ("Memento: Fine-tuning LLM Agents without Fine-tuning LLMs (AgentFly)", "cases"),
     "2510.08191": ("Training-Free Group Relative Policy Optimization", "training_free_grpo"),
+}
+# Searches of manyturn evaluate: number -> title and module; they have no recipe either.
+OF_SEARCHES = {
+    "2001.09977": ("Towards a Human-like Open-Domain Chatbot", "values.likelihood"),
+    "2110.14168": ("Training Verifiers to Solve Math Word Problems", "methods.best_of_n"),
+    "2305.10601": ("Tree of Thoughts: Deliberate Problem Solving with Large Language Models", "methods.beam"),
+    "2310.04406": (
+        "Language Agent Tree Search Unifies Reasoning, Acting, and Planning in Language Models",
+        "methods.tree",
+    ),
 }
 HEAD = """# Papers and recipes
 
@@ -131,7 +144,8 @@ An acronym is not a method: AEPO, ARPO, EPO, MPO and SPO each name two papers. S
 This page is made from the recipes and the docstrings of what they name, and a test compares it
 (`python tests/manyturn/pages/papers_page.py > docs/papers.md`). A recipe of several papers has a row for each. Numbers
 of authors, or of others where the name of the file says so, are in [tests/golden](../tests/golden/README.md). Rows at
-the end are of stages without a recipe, and of methods of [`manyturn improve`](experience.md).
+the end are of stages without a recipe, of wrappers, of methods of [`manyturn improve`](experience.md), and of
+[searches](search.md).
 
 | paper | arXiv | recipe | what differs | test |
 |---|---|---|---|---|
@@ -141,7 +155,8 @@ the end are of stages without a recipe, and of methods of [`manyturn improve`](e
 def page() -> str:
     """The page's text."""
     rows = [row for name in methods() for row in rows_of(name)]
-    rows = [*sorted(rows, key=str.lower), *map(row_of_stage, OF_STAGES), *map(row_of_experience, OF_EXPERIENCE)]
+    rows = [*sorted(rows, key=str.lower), *map(row_of_stage, OF_STAGES), *map(row_of_wrapper, OF_WRAPPERS)]
+    rows += [*map(row_of_experience, OF_EXPERIENCE), *map(row_of_search, OF_SEARCHES)]
     return HEAD + "".join(f"{row}\n" for row in rows)
 
 
@@ -155,6 +170,18 @@ def row_of_stage(number: str) -> str:
     return f"| {title} | {number} | none: the stage `{name}` | {''.join(difference) or differs([part])} | {tests} |"
 
 
+def row_of_wrapper(number: str) -> str:
+    """The table's row of a paper that a wrapper follows."""
+    title, name = OF_WRAPPERS[number]
+    text = import_module(f"manyturn.envs.contract.wrappers.{name}").__doc__ or ""
+    part = Piece("env.wrappers", name, text, ())
+    assert number in part.text, f"{name} does not name {number}"
+    tests = f"`tests/envs/contract/test_{name}.py`, `tests/trainers/run/setup/test_{name}_runs.py`"
+    return (
+        f"| {title} | {number} | none: the wrapper `{name}`, as in `retroformer-tiny` | {differs([part])} | {tests} |"
+    )
+
+
 def row_of_experience(number: str) -> str:
     """The table's row of a paper that a method of improvement follows."""
     title, name = OF_EXPERIENCE[number]
@@ -163,6 +190,17 @@ def row_of_experience(number: str) -> str:
     assert number in part.text, f"{name} does not name {number}"
     test = "`tests/agents/experience/test_methods.py`"
     return f"| {title} | {number} | none: `improve --method {name}` | {differs([part])} | {test} |"
+
+
+def row_of_search(number: str) -> str:
+    """The table's row of a paper that a search, or its value of a place, follows."""
+    title, module = OF_SEARCHES[number]
+    part = Piece("search", module, import_module(f"manyturn.agents.search.{module}").__doc__ or "", ())
+    assert number in part.text, f"{module} does not name {number}"
+    room, name = module.split(".")
+    option = "search" if room == "methods" else "search.value"
+    test = "`tests/manyturn/test_search.py`"
+    return f"| {title} | {number} | none: `evaluate --{option} {name}` | {differs([part])} | {test} |"
 
 
 def rows_of(name: str) -> list[str]:

@@ -30,10 +30,10 @@ class Played(NamedTuple):
     parts: dict[str, float]
 
 
-def transcript(env_id: str, seed: int, garbage: int = 0) -> list[Played]:
+def transcript(env_id: str, seed: int, garbage: int = 0, task: str | None = None) -> list[Played]:
     """An episode of the expert, in this process, which first says something meaningless so many times."""
     env = mt.make(env_id)
-    text, info = env.reset(seed=seed)
+    text, info = env.reset(seed=seed, options=None if task is None else {"task": task})
     turns, over = [Played(None, text, 0.0, False, False, info["reward_parts"])], False
     while not over:
         action = f"nonsense é {len(turns)}" if len(turns) <= garbage else env.unwrapped.expert()

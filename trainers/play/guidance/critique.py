@@ -1,7 +1,8 @@
 """Critiques of failed attempts: a later member of the group reads what was wrong with an earlier one.
 
     critic "scripted"        the turns at which the attempt did otherwise than the expert would have, and what it would
-    critic "openai:MODEL"    the words of a language model that reads the attempt, at OPENAI_BASE_URL
+    critic "openai:MODEL"    the words of a language model that reads the attempt, at OPENAI_BASE_URL; so too
+                             openai-responses:MODEL and anthropic:MODEL
 
 Source: Critique-GRPO, arXiv 2506.03106, and the authors' code (zhangxy-2019/critique-GRPO): a reply is refined after a
 critique, and the refinement is learnt from after the prompt without it.
@@ -33,10 +34,11 @@ from manyturn.envs.contract.options.options import OnlyWith
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.users.endpoint.chat_completion import Choice, Passing
 from manyturn.envs.users.endpoint.llm_client import AskedModel, ModelOptions, Unanswered
+from manyturn.envs.users.endpoint.protocols.registry import ENDPOINT_WORD, endpoint_model
 from manyturn.trainers.play.guidance.expert_replay import expert_words
 from manyturn.trainers.play.guidance.guidance import GUIDANCE, GuidanceConfig, Guide, Texts, Workshop
 
-_SCRIPTED, _ENDPOINT = "scripted", "openai:"
+_SCRIPTED = "scripted"
 _TOGETHER = 16  # requests to a model, after which its answers are written down
 _LIMITS: dict[str, Any] = {
     "max_tokens": 2048,
@@ -53,8 +55,9 @@ class CritiqueConfig(GuidanceConfig):
     name: Literal["critique"] = "critique"
     rounds: int = Field(default=2, ge=1)
     """Rounds of refinement: attempts of a later one read critiques of the one before."""
-    critic: str = Field(default=_SCRIPTED, pattern=r"^(scripted|openai:.+)$")
-    """Author of the critiques: scripted, from the environment's expert, or openai:MODEL, the model of an endpoint."""
+    critic: str = Field(default=_SCRIPTED, pattern=rf"^({_SCRIPTED}|{ENDPOINT_WORD})$")
+    """Author of the critiques: scripted, from the environment's expert, or the model of an endpoint: openai:MODEL,
+    openai-responses:MODEL or anthropic:MODEL."""
     turns: Annotated[int, OnlyWith("critic", _SCRIPTED)] = Field(default=100, ge=1)
     """Most turns that a scripted critique corrects, the first ones."""
 
@@ -107,7 +110,8 @@ async def critiques(workshop: Workshop, guides: Sequence[Guide], config: Critiqu
         words = await expert_words(workshop, sources)
         return [critique(source, words.get(source.key, ()), config.turns) for source in sources]
     try:
-        model = AskedModel(ModelOptions(model=config.critic.removeprefix(_ENDPOINT), **_LIMITS))
+        protocol, name = endpoint_model(config.critic)
+        model = AskedModel(ModelOptions.model_validate({"model": name, "protocol": protocol, **_LIMITS}))
     except ValueError as error:
         raise TooManyErrors(f"rollout.guidance.critic = {config.critic!r}: {error}") from error
     answers = await asyncio.gather(*(asyncio.to_thread(_answer, workshop, model, source) for source in sources))

@@ -61,10 +61,11 @@ class EndpointJudge:
 
     def __init__(self, config: JudgeConfig, purse: Purse):
         self._config, self._purse = config, purse
-        usual = EndpointSampling(temperature=0.0 if config.votes == 1 else 1.0)
+        protocol, model = config.model
+        usual = EndpointSampling().with_defaults({"temperature": 0.0 if config.votes == 1 else 1.0})
         connection = Endpoint() if config.endpoint is None else config.endpoint.connection()
         try:
-            self.policy = OpenAIPolicy(config.model, AgentConfig(), config.sampling or usual, connection)
+            self.policy = OpenAIPolicy(model, AgentConfig(), config.sampling or usual, connection, protocol)
         except ValueError as error:
             raise ConfigError(f"judge: {str(error).replace('--endpoint.', '--judge.endpoint.')}") from error
         self._places = asyncio.Semaphore(connection.concurrency)  # the purse is asked when a request is due

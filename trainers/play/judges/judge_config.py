@@ -9,11 +9,12 @@ from manyturn.agents.play.endpoint.options import EndpointSampling, NamedHeaders
 from manyturn.envs.contract.env.turn import OUTCOME
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
+from manyturn.envs.users.endpoint.protocols.registry import ENDPOINT_WORD, endpoint_model
 from manyturn.trainers.play.judges.rubric import CriterionConfig, VoteRule
 from manyturn.trainers.play.judges.rule import RuleConfig
 from manyturn.trainers.play.judges.rules.expert import ExpertRuleConfig
 
-SCRIPTED, ENDPOINT = "scripted", "openai:"
+SCRIPTED = "scripted"
 _RIGHT = CriterionConfig(
     name="right", rule=ExpertRuleConfig(), question="Was this the right thing to do, by what the agent could know?"
 )
@@ -22,8 +23,9 @@ _RIGHT = CriterionConfig(
 class JudgeConfig(Options):
     """Verdicts on what has been played, before credit is given. Validation and evaluations are not judged."""
 
-    by: str = Field(default=SCRIPTED, pattern=r"^(scripted|openai:.+)$")
-    """Judge: scripted, by the rules of the criteria, or openai:MODEL, the model of an endpoint."""
+    by: str = Field(default=SCRIPTED, pattern=rf"^({SCRIPTED}|{ENDPOINT_WORD})$")
+    """Judge: scripted, by the rules of the criteria, or the model of an endpoint: openai:MODEL,
+    openai-responses:MODEL or anthropic:MODEL."""
     verdicts: Literal["turn", "episode"] = "turn"
     """A verdict on each turn, or one on the episode, which its last turn is paid."""
     part: str = Field(default="judge", pattern=r"^[a-z][a-z0-9_]{0,39}$")
@@ -96,9 +98,9 @@ class JudgeConfig(Options):
         return self.by == SCRIPTED
 
     @property
-    def model(self) -> str:
-        """Name of the endpoint's model."""
-        return self.by.removeprefix(ENDPOINT)
+    def model(self) -> tuple[str, str]:
+        """The endpoint's protocol and model."""
+        return endpoint_model(self.by)
 
     @property
     def questions(self) -> tuple[CriterionConfig, ...]:

@@ -36,6 +36,7 @@ from manyturn.trainers.run.loop.held_out_metrics import conclude, figures
 from manyturn.trainers.run.loop.metrics_logger import MetricsLogger
 from manyturn.trainers.run.loop.start import RunStart, start_of
 from manyturn.trainers.run.setup.run_builder import Run, open_run
+from manyturn.trainers.run.setup.task_check import members_of
 from manyturn.trainers.run.step import value_pretraining
 from manyturn.trainers.run.step.asynchronous import Ahead
 from manyturn.trainers.run.step.no_signal import SILENT_STEPS, NoSignal, warning
@@ -65,7 +66,8 @@ async def train(
             that a folder from elsewhere names.
         steps: when resuming, how many steps the run has now; None: as many as before.
         report: receives each line of metrics as it is written; how far the vocabulary is, where that takes long;
-            ``{"phase": "begin"}`` once the checks have passed; and notices, ``{"phase": "notice", "notice": TEXT}``.
+            ``{"phase": "begin", "tasks": COUNTS}`` once the checks have passed; and notices, ``{"phase": "notice",
+            "notice": TEXT}``.
 
     Returns:
         The summary, which is written to ``summary.json`` too.
@@ -102,7 +104,7 @@ async def train(
             if not resume or steps is not None:
                 folder.write_config(run.config)
             sign(path, folder.read_config())
-            output.tell({"phase": "begin"})
+            output.tell({"phase": "begin", "tasks": _task_counts(run)})
             if run.endpoints:
                 answers = stack.enter_context(AnswerLog(folder))
                 for endpoint in run.endpoints:
@@ -275,6 +277,14 @@ async def _ordered(run: Run, state: State, folder: RunFolder) -> AsyncIterator[S
             yield ahead.step
     else:
         yield partial(train_step, run, state, folder)
+
+
+def _task_counts(run: Run) -> dict[str, Any]:
+    """Numbers of tasks, held-out ones by environment; ``expert`` is true where there is one."""
+    config, facts = run.config, run.seats.facts
+    validation = len(run.seats.tasks("validation")) if "validation" in facts.splits else 0
+    held_out = [len(own.tasks(config.evaluation.split)) for own in members_of(run.seats).values()]
+    return {"train": len(run.train), "validation": validation, "held_out": held_out, "expert": facts.has_expert}
 
 
 def _validation_is_due(run: Run, state: State) -> bool:

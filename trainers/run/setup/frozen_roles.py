@@ -128,7 +128,9 @@ class FrozenRoles:
     def _endpoint(self, entry: RoleConfig) -> OpenAIPolicy:
         connection = Endpoint() if entry.endpoint is None else entry.endpoint.connection()
         config = _with(ENDPOINT_AGENT, entry.agent)
-        self.endpoints.append(OpenAIPolicy(entry.model, config, entry.sampling or EndpointSampling(), connection))
+        protocol, model = entry.model
+        sampling = entry.sampling or EndpointSampling()
+        self.endpoints.append(OpenAIPolicy(model, config, sampling, connection, protocol))
         return self.endpoints[-1]
 
     def _saved(self, role: str, entry: RoleConfig) -> Agent:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs_endpoint import completion, endpoint_server, reading  # noqa: F401  a fixture
 from short_runs import figures
+from strict_endpoints import message
 from two_steps import SMALL, TEACHING, TINY
 
 from manyturn.agents.play.error_limit import TooManyErrors
@@ -204,6 +205,23 @@ def test_each_criterion_is_asked_for_in_each_place(endpoint_server, tmp_path):  
     criteria = [{"name": name, "question": f"{name}?"} for name in ("a", "b", "c")]
     judged_run(tmp_path / "run", {"by": "openai:m", "criteria": criteria, "votes": 2}, steps=1)
     assert len(orders) == 6 and len(endpoint_server.requests) == 2 * 16
+
+
+def test_a_judge_at_another_protocol_gives_the_same_verdicts(endpoint_server, tmp_path, monkeypatch):  # noqa: F811
+    def answer(request):
+        assert request["messages"][0]["role"] == "user" and "temperature" not in request
+        shown = [{}, {"content": request["messages"][0]["content"][0]["text"]}]
+        verdict = json.loads(right({"messages": shown}))["choices"][0]["message"]["content"]
+        return message({"type": "text", "text": verdict})
+
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", endpoint_server.url)
+    endpoint_server.script = [reading(right)]
+    judged_run(tmp_path / "chat", ASKED, steps=1)
+    endpoint_server.script = [reading(answer)]
+    judged_run(tmp_path / "messages", {**ASKED, "by": "anthropic:m"}, steps=1)
+    assert [row["reward_parts"] for row in turns(tmp_path / "messages")] == [
+        row["reward_parts"] for row in turns(tmp_path / "chat")
+    ]
 
 
 @settings(max_examples=40, deadline=None)

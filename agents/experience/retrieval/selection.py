@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
+from manyturn.agents.experience.retrieval.ranking import Ranking
 from manyturn.agents.experience.store import Experience, ExperienceEntry, numbered
-from manyturn.envs.shop.search.bm25_index import Index
 
-K1, B = 1.5, 0.75
 _LESSONS = "Lessons from earlier attempts:"
 _CASES = "Earlier attempts at tasks like this one:"
 
@@ -14,32 +13,43 @@ class Selector:
     """Chooses what of an experience a policy is shown.
 
     Entries about a task are shown at the task itself, the newest first; what room is left goes to the entries whose
-    task resembles it most, by BM25 over the words of first observations.
+    first observation resembles that of the task most.
+
+    Args:
+        ranking: measures the resemblance.
     """
 
-    def __init__(self, experience: Experience):
+    def __init__(self, experience: Experience, ranking: Ranking):
         self._experience = experience
         self._lessons = [entry for entry in experience.entries if not entry.about]
         self._cases = {entry.id: entry for entry in experience.entries if entry.about}
-        self._index = Index({name: entry.about for name, entry in self._cases.items()}, k1=K1, b=B)
+        self._search = ranking.over({name: entry.about for name, entry in self._cases.items()})
 
     @property
     def reads_observation(self) -> bool:
         """True if the first observation has a say in what is chosen."""
         return bool(self._cases)
 
-    def chosen(self, task: str, observation: str) -> list[ExperienceEntry]:
+    @property
+    def lessons(self) -> list[ExperienceEntry]:
+        """The entries that are always shown."""
+        return list(self._lessons)
+
+    async def chosen(self, task: str, observation: str) -> list[ExperienceEntry]:
         """The entries for an episode.
 
         Args:
             task: id of the task.
             observation: the first one.
+
+        Raises:
+            EngineError: no embedding of the observation can be had.
         """
         most = self._experience.shown
         own = [entry for entry in self._cases.values() if entry.task and entry.task == task][::-1][:most]
         ids = {entry.id for entry in own}
         # More than are wanted, since the task's own entries are among the most similar ones.
-        ranked = [name for name, _ in self._index.search(observation, most + len(own))] if self._cases else []
+        ranked = await self._search(observation, most + len(own)) if self._cases and len(own) < most else []
         similar = [self._cases[name] for name in ranked if name not in ids]
         return [*self._lessons, *own, *similar[: most - len(own)]]
 

@@ -1,0 +1,1 @@
+"""Kinds of retrieval: each file ranks texts by how much they resemble a query."""

@@ -1,0 +1,1 @@
+"""Search at evaluation: a policy tries replies out from snapshots, and plays the path of most value."""

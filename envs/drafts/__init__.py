@@ -1,0 +1,1 @@
+"""Drafts for a user who edits them and never says what they prefer."""

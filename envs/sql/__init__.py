@@ -1,0 +1,1 @@
+"""Questions in English, answered by SQL queries over generated databases."""

@@ -1,0 +1,1 @@
+"""Wrappers between an agent and its tools: what attacks, limits or disturbs them."""

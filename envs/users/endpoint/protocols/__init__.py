@@ -1,0 +1,1 @@
+"""Protocols of endpoints, each as chat completions: the form in which everything else here writes and reads."""

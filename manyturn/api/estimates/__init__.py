@@ -1,0 +1,1 @@
+"""Estimates of time and memory before a run, and while it goes on."""
