@@ -26,6 +26,7 @@ class ToolWrapper(TurnReward):
 
     Attributes:
         first: the first observation of the episode.
+        turn: turns that were taken, those of this wrapper included.
         own: plain values of the episode that decide what the wrapper does next; part of anchors and snapshots.
 
     Raises:
@@ -41,7 +42,7 @@ class ToolWrapper(TurnReward):
         if self.inner("max_turns", None) is None:
             raise WrapperMismatch(f"{self.unwrapped} has no limit of turns: set its max_turns for {self.class_name()}")
         self.first, self.own = "", dict[str, Any]()
-        self._task, self._extra = "", 0
+        self._turn = self._extra = 0
         self._situation = dict[str, Any]()
 
     # ---- a wrapper overrides these ------------------------------------------------------------------------------
@@ -70,6 +71,10 @@ class ToolWrapper(TurnReward):
         if (inner := self.inner("withheld", None)) is not None:
             inner()
 
+    @property
+    def turn(self) -> int:
+        return self._turn
+
     # ---- machinery ----------------------------------------------------------------------------------------------
 
     def inner(self, name: str, default: Any) -> Any:
@@ -88,7 +93,7 @@ class ToolWrapper(TurnReward):
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         calls = calls_of(action)
-        turn = self._situation["turn"]
+        turn = self._turn
         if (answer := self.instead(calls, turn) if calls else None) is not None:
             self._extra += 1
             self.withheld()
@@ -118,7 +123,8 @@ class ToolWrapper(TurnReward):
         """``info`` of a turn of this wrapper, whose text is not what the environment has given."""
         info = {**info, "turn": info["turn"] + self._extra}
         plain = digest(info["anchor"])
-        self._situation = {name: info[name] for name in (*_OF_A_SITUATION, "turn") if name in info} | {"anchor": plain}
+        self._turn = info["turn"]
+        self._situation = {name: info[name] for name in _OF_A_SITUATION if name in info} | {"anchor": plain}
         changed = "" if text == given else text
         info["anchor"] = digest(plain, self.own, changed)
         if "anchor_text" in info or changed:
@@ -126,10 +132,10 @@ class ToolWrapper(TurnReward):
         return info
 
     def snapshot(self) -> bytes:
-        return joined_snapshot([self.first, self.own, self._extra, self._situation], super().snapshot())
+        return joined_snapshot([self.first, self.own, self._turn, self._extra, self._situation], super().snapshot())
 
     def restore(self, data: bytes) -> None:
-        (self.first, self.own, self._extra, self._situation), inner = parted_snapshot(data)
+        (self.first, self.own, self._turn, self._extra, self._situation), inner = parted_snapshot(data)
         super().restore(inner)
 
 

@@ -46,7 +46,7 @@ class TurnReward(gymnasium.Wrapper[str, str, str, str], abc.ABC):
     """
 
     preserves_optimal_policy: ClassVar[bool]
-    part: ClassVar[str | None] = None
+    part: str | None = None
 
     @abc.abstractmethod
     def reward_parts(self, parts: dict[str, float], ended: bool, info: Mapping[str, Any]) -> dict[str, float]:

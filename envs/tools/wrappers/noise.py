@@ -59,7 +59,7 @@ class ToolNoise(ToolWrapper):
         return f"Error: {calls[0].name[:80]} did not answer in time. Try again."
 
     def answered(self, text: str, calls: Sequence[CallRequest], info: dict[str, Any]) -> str:
-        kind, rng = self._drawn(self._situation["turn"])
+        kind, rng = self._drawn(self.turn)
         if kind is None:
             return text
         record = record_of(text) if kind == "loss" else None

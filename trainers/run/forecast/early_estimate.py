@@ -54,11 +54,12 @@ class EarlyEstimate:
         playing, learning = line.get("rollout_seconds"), line.get("learn_seconds")
         if playing is None or learning is None:
             return None
-        if self._first is None:
-            self._first = step
+        first = self._first
+        if first is None:
+            self._first = first = step
             if step == 1 and self._before is not None:  # an exploration, where there is one, counts as well
                 self._evaluation = max(0.0, line["seconds"] - playing - learning - self._before)
-        if step not in _AFTER or self._first > 1 or step >= config.steps:
+        if step not in _AFTER or first > 1 or step >= config.steps:
             return None
         every = config.evaluation.every
         validations = config.steps // every - step // every if every else 0
