@@ -118,6 +118,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "warmup.trajectories": Unchanged(why="of what the file that it names holds, and has its own tests"),
     "warmup.episodes": Matters(12, LEARNT),
     "warmup.labels": Matters("expert", LEARNT),
+    "warmup.among": Matters("vocabulary", {**LEARNT, "agent.only_admissible": True}),
     "warmup.policy_share": Matters(1.0, {**LEARNT, "warmup.labels": "expert", "warmup.episodes": "stream"}),
     "warmup.noise": Matters(0.0, LEARNT),
     "warmup.invalid": Matters(0.3, LEARNT),

@@ -52,7 +52,13 @@ LEARNT: World = {"model": {**TINY}, "warmup": {**TEACHING, "max_updates": 6, "ch
 DUET: World = {**LEARNT, "env.id": LAMPS["env"]["id"].replace("lamps.py:Lamps", "duet.py:Duet")}
 MEASURED = {"until_success": 1.0, "check_every": 1, "check_episodes": 12, "max_updates": 12}
 CHOSEN: World = {**LEARNT, "warmup": {**TEACHING, **MEASURED}, "agent.only_admissible": True}
-CALLED: World = {**LEARNT, "env.args": {"calls": True}, "sampling.max_tokens": 24, "agent.max_context": 512}
+CALLED: World = {
+    **LEARNT,
+    "env.args": {"calls": True},
+    "sampling.max_tokens": 24,
+    "agent.max_context": 512,
+    "agent.only_admissible": True,
+}
 TWELVE: World = {"env.args": {"copies": 1}, "rollout.tasks": 8}  # of 12 tasks, so that they come again
 DEEP: World = {**LEARNT, "model": {**TINY, "layers": 2}, "learner.lora_rank": 4}
 MANY: World = {"env.args": {"copies": 9}, "rollout.tasks": 2}  # of 108 tasks

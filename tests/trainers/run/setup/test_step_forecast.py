@@ -119,7 +119,7 @@ def test_the_command_predicts_a_step_and_says_that_nobody_has_checked_it(command
         (("--gpu", "h101"), "give h100"),
         (("--gpu", "h100", "--reply-tokens", 33), "give at most that"),
         (("--gpu", "h100", "--distinct", 2), "at most 1"),
-        (("--gpu", "h100", "--steps", 2), "leave --steps"),
+        (("--gpu", "h100", "--steps", 2), "--steps"),
         (("--turns", 3), "belong to --gpu"),
         (("--gpu", "h100", "--model.path", "qwen2.5-14b", "--engine", "vllm"), "set learner.lora_rank to 16"),
     ],
