@@ -18,6 +18,7 @@ from manyturn.envs.contract.random_keys import generator
 SHORT, LONG = 30, 200
 _SHARE = 0.35  # of the requests that meet a fault
 _WRONG = completion("nonsense <action>guess 1</action>")
+_PIECE = b'{"choices": [{"index": 0, "delta": {"content": "nonsense <action>guess 1</action>"}}]}'
 _HEAD, _BODY = response(200, _WRONG).split(b"\r\n\r\n")
 
 
@@ -71,7 +72,7 @@ GARBAGE: dict[str, bytes | Callable] = {
     "ten megabytes squeezed": response(200, gzip.compress(completion("x" * 10_000_000)), Content_Encoding="gzip"),
     "not squeezed": response(200, _WRONG, Content_Encoding="gzip"),
     "no UTF-8": response(200, b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'),
-    "a stream": response(200, b"data: " + _WRONG + b"\n\ndata: [DONE]\n\n", Content_Type="text/event-stream"),
+    "a stream that breaks off": response(200, b"data: %s\n\n" % _PIECE, Content_Type="text/event-stream"),
     "less than promised": response(200, _WRONG, Content_Length="5000"),
     "bad chunks": _HEAD.replace(b"Content-Length", b"Transfer-Encoding: chunked\r\nX") + b"\r\n\r\nzz\r\n" + _BODY,
     "no HTTP": b"\x16\x03\x01\x00\xff" * 40,
