@@ -98,7 +98,7 @@ class Explorer:
 
     @property
     def has_tokens(self) -> bool:
-        """Whether a reply of any length would stay within the budget."""
+        """True if a reply of any length would stay within the budget."""
         return self.tally.reply + self.agent.sampling.max_tokens <= self.tally.tokens
 
     async def draw(self, place: SearchPlace) -> SearchPlace:

@@ -69,5 +69,5 @@ class SearchPlace:
 
     @property
     def ended(self) -> bool:
-        """Whether no reply can follow."""
+        """True if no reply can follow."""
         return self.closed or self.limit is not None

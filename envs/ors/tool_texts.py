@@ -74,7 +74,7 @@ def schemas_of(listed: Any) -> tuple[Schema, ...]:
 
 
 def text_of(blocks: Any) -> str:
-    """What blocks say. Raises BadAnswer."""
+    """Text of blocks. Raises BadAnswer."""
     if not isinstance(blocks, Sequence) or not all(isinstance(block, Mapping) for block in blocks):
         raise BadAnswer(f"the server says {short(blocks)}")
     return "\n".join(

@@ -32,7 +32,7 @@ class RefusedQuery(ValueError):
 
 
 class Result(NamedTuple):
-    """What a query returned.
+    """Result of a query.
 
     Attributes:
         names: of the columns.

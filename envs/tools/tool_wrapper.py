@@ -56,7 +56,7 @@ class ToolWrapper(TurnReward):
         return None
 
     def answered(self, text: str, calls: Sequence[CallRequest], info: dict[str, Any]) -> str:
-        """What the agent reads in place of the tools' answer; entries of ``info`` may be changed."""
+        """Text that the agent reads in place of the tools' answer; entries of ``info`` may be changed."""
         return text
 
     def figures(self, success: bool) -> dict[str, float]:

@@ -9,7 +9,7 @@ from manyturn.trainers.recipe.config import RunConfig
 
 @dataclass(frozen=True)
 class RunAmounts:
-    """What a run does from its first demonstration to its summary.
+    """Amounts of what a run does from its first demonstration to its summary.
 
     Attributes:
         demonstrations: that are played before the first update; those of a stream are not among them.

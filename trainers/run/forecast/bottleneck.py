@@ -14,7 +14,7 @@ _FULL = 0.8  # share of the machine's memory
 
 
 class Advice(NamedTuple):
-    """What limits something of a run, and what to change."""
+    """The longest part of a run, and what makes it shorter."""
 
     limit: str
     change: str
