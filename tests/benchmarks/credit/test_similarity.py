@@ -27,7 +27,7 @@ def test_the_page_has_the_figures_of_the_file():
     found = json.loads(similarity.OUT.read_text())["worlds"]
     page = (Path(__file__).parents[3] / "docs" / "credit.md").read_text()
     names = {
-        "a shop whose pages tell the time": "busy_shop",
+        "a shop with the time on each page": "busy_shop",
         "`Talk-Tutor-v0`": "tutor",
         "`Talk-Support-v0`": "support",
     }

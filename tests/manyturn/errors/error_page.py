@@ -24,28 +24,28 @@ ROWS = re.findall(r"^\| `.*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 HEAD = """# Errors, and what to do
 
 This page is generated: `python tests/manyturn/errors/error_page.py > docs/errors.md`. Tests make each of these errors,
-and compare it with its line here. `...` stands for the names that there are, or for words of another package. What an
-environment returns wrongly is found by [`manyturn check`](environments.md#what-manyturn-check-checks).
+and compare it with its line here. `...` stands for the possible names, or for words of another package.
+[`manyturn check`](environments.md#what-manyturn-check-checks) finds wrong return values of an environment.
 [Exit codes](faults.md#exit-codes) have their own list.
 """
 ON_THE_LINE = """## On the command line
 
-The common mistakes, each once. The command ends with exit code 2, and has changed nothing.
+The common mistakes, each once. The command ends with exit code 2, and changes nothing.
 
-| what was written | what is said |
+| command | message |
 | --- | --- |"""
 OF_OPTIONS = """## Options that do not fit each other
 
-These are all reasons for which a configuration is refused, with the advantage `gigpo` and the other defaults unless the
-first column says otherwise.
+All reasons to refuse a configuration, with the advantage `gigpo` and the other defaults unless the first column says
+otherwise.
 
-| options | what is said | what works |
+| options | message | fix |
 | --- | --- | --- |"""
 OF_ENVIRONMENTS = """## Options that the environment does not fit
 
-These are asked for before the warm-up. `doors.py:Doors` and `appointments.py:Calendar` stand for environments of yours.
+These are checked before the warm-up. `doors.py:Doors` and `appointments.py:Calendar` stand for environments of yours.
 
-| options | what is said | what works |
+| options | message | fix |
 | --- | --- | --- |"""
 
 
