@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from manyturn.envs.contract.env.text_space import TextSpace
     from manyturn.envs.contract.env.turn import Turn
     from manyturn.envs.contract.random_keys import digest
-    from manyturn.envs.contract.registration.env_registry import make, register
+    from manyturn.envs.contract.registration.env_registry import make
+    from manyturn.envs.contract.registration.id_registration import register
     from manyturn.envs.contract.tasks.task import GeneratedTasks, Task, split_of
     from manyturn.envs.tools import Toolset
 
@@ -43,7 +44,7 @@ _HOMES = {
     "improve": "manyturn.api.improvement:improve",
     "load_policy": "manyturn.api.loaded_policy:load_policy",
     "make": "manyturn.envs.contract.registration.env_registry:make",
-    "register": "manyturn.envs.contract.registration.env_registry:register",
+    "register": "manyturn.envs.contract.registration.id_registration:register",
     "resume": "manyturn.api.training:resume",
     "scorecard": "manyturn.agents.scorecard.scorecard:scorecard",
     "split_of": "manyturn.envs.contract.tasks.task:split_of",

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
 
-from manyturn.agents.evaluation.statistics import Values, wilson_ends
+from manyturn.agents.evaluation.statistics import Values, normal_quantile, student_quantile, wilson_ends
 from manyturn.envs.contract.random_keys import generator
 
 FEWEST_RUNS = 3
@@ -95,15 +94,15 @@ def spread_ends(
     p = means_R.mean(-1)
     residuals_RN = scores_RN - means_R[..., :, None] - means_N[..., None, :] + p[..., None, None]
     once = (residuals_RN**2).sum((-2, -1)) / ((R - 1) * (N - 1)) / (R * N)
-    t_R, t_N = stdtrit(np.array([R - 1, N - 1]), (1 + level) / 2)
+    t_R, t_N = (student_quantile(count - 1, (1 + level) / 2) for count in (R, N))
     reach_squared = t_R**2 * np.maximum(0.0, V_runs - once) + t_N**2 * V_tasks
     alike = reach_squared < 1e-24
     trials = np.where(alike, N, np.maximum(p * (1 - p), 1e-24) / np.where(alike, 1.0, reach_squared))
-    return wilson_ends(_middle(means_R), trials, np.where(alike, ndtri((1 + level) / 2), 1.0))
+    return wilson_ends(_middle(means_R), trials, np.where(alike, normal_quantile((1 + level) / 2), 1.0))
 
 
 def _middle(values: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
-    """The interquartile mean along an axis; SciPy's needs half a second to be imported."""
+    """The interquartile mean along an axis."""
     count = values.shape[axis]
     cut = count // 4
     parted = np.partition(values, (cut, count - cut - 1), axis)

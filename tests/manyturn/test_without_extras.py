@@ -20,7 +20,7 @@ DOORS = (ROOT / "tests" / "trainers" / "doors.py").read_text(encoding="utf-8")
 ABSENT = (
     "torch transformers huggingface_hub tokenizers peft safetensors matplotlib jinja2 gguf playwright "
     "starlette uvicorn wsproto websockets wandb trackio tensorboard miniwob docker mcp jsonschema referencing mpmath "
-    "spacy reasoning_gym textarena ray verifiers scienceworld py4j textworld textworld_express"
+    "spacy reasoning_gym textarena ray verifiers scienceworld py4j textworld textworld_express scipy"
 )
 ENV = "--env doors.py:Doors --limit 3"
 # Command, exit code, and what it says; each in the folder that those before it have left.

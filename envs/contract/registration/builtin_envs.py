@@ -1,6 +1,6 @@
 """The environments of this project."""
 
-from manyturn.envs.contract.registration.env_registry import register
+from manyturn.envs.contract.registration.id_registration import register
 
 
 def register_all() -> None:

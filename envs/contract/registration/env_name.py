@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium
 
-from manyturn.envs.contract.registration.env_registry import register
+from manyturn.envs.contract.registration.id_registration import register
 
 
 def env_name(env: Any) -> str:

@@ -20,6 +20,7 @@ from manyturn.envs.contract.near_names import near_names
 from manyturn.envs.contract.options.plugins import load_plugins, package_of, where_else
 from manyturn.envs.contract.python_parser import parse
 from manyturn.envs.contract.random_keys import digest
+from manyturn.envs.contract.registration.id_registration import REGISTERED
 from manyturn.envs.contract.registration.sibling_modules import make_importable
 
 # What a name may begin with in place of an id -> what makes the environment from the rest of the name.
@@ -34,7 +35,6 @@ _PREFIXES = {
 _OF_PACKAGES = frozenset({"reasoning-gym", "textarena"})  # what they make is all in an installed package
 _OURS = frozenset({"manyturn", "gymnasium"})  # what is installed wherever this project is
 _PLAIN = (str, bool, int, float, type(None))
-_registered: set[str] = set()
 
 
 class UnknownEnv(ValueError):
@@ -51,24 +51,6 @@ class NeedsSetup(ValueError):
 
 class OutsideLost(RuntimeError):
     """Loss of a resource outside the environment's code, for example a server: no fault of the environment's."""
-
-
-def register(id: str, entry_point: Any, **kwargs: Any) -> None:
-    """Register an environment with Gymnasium; registering the same thing twice is allowed.
-
-    Args:
-        id: ``namespace/Name-v0``.
-        entry_point: ``"package.module:Class"`` or the class.
-        kwargs: passed to the class's constructor.
-    """
-    spec = gymnasium.registry.get(id)
-    if spec is not None:
-        if spec.entry_point == entry_point and spec.kwargs == kwargs:
-            return
-        raise ValueError(f"{id} is registered already, as {spec.entry_point}: choose another name or version")
-    _registered.add(id)
-    # TextEnv sees itself to reset before step; Gymnasium's wrapper for it would refuse a step after restore.
-    gymnasium.register(id, entry_point, order_enforce=False, kwargs=kwargs)
 
 
 @cache
@@ -118,7 +100,7 @@ def _classes_written_in(path: Path) -> list[str]:
 def env_ids() -> list[str]:
     """Ids of all environments of this project and of its plugins."""
     load_plugins()
-    return sorted(_registered)
+    return sorted(REGISTERED)
 
 
 def is_file(name: str) -> bool:

@@ -24,7 +24,7 @@ from manyturn.agents.records.episode_log import Journal, JournalError
 from manyturn.agents.records.episode_rows import read_episodes, read_turns
 from manyturn.agents.tokens.usage import Spent, Usage
 from manyturn.envs.classics.maze import Maze
-from manyturn.envs.contract.registration.env_registry import register
+from manyturn.envs.contract.registration.id_registration import register
 from manyturn.envs.contract.tasks.panel import Panel, PanelError, make_panel
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.local.seats import open_seats

@@ -9,7 +9,7 @@ from manyturn.agents.evaluation.remarks import remarks
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.envs.classics.maze import Maze
-from manyturn.envs.contract.registration.env_registry import register
+from manyturn.envs.contract.registration.id_registration import register
 from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.local.seats import open_seats
 

@@ -7,8 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtri, stdtrit
 
-from manyturn.agents.evaluation.statistics import mean_interval, paired_difference, pass_at_k, pass_hat_k, sign_flip_p
+from manyturn.agents.evaluation.statistics import (
+    mean_interval,
+    normal_quantile,
+    paired_difference,
+    pass_at_k,
+    pass_hat_k,
+    sign_flip_p,
+    student_quantile,
+)
 
 pytestmark = pytest.mark.versions
 
@@ -19,6 +28,14 @@ def simulated(rng, tasks, repeats, a=0.6, b=0.9):
     """Outcomes of tasks whose difficulty is drawn from Beta(a, b)."""
     wins = rng.binomial(repeats, rng.beta(a, b, tasks))
     return {str(i): [1] * int(c) + [0] * (repeats - int(c)) for i, c in enumerate(wins)}
+
+
+@pytest.mark.parametrize("p", [0.025, 0.5, 0.9, 0.975, 0.9995])
+def test_quantiles_are_those_of_scipy_which_weighs_more_than_all_else(p):
+    assert normal_quantile(p) == pytest.approx(ndtri(p), abs=1e-12)
+    for freedom in (1, 2, 3, 4, 7, 16, 199, 2000):
+        assert student_quantile(freedom, p) == pytest.approx(stdtrit(freedom, p), rel=1e-10, abs=1e-12)
+    assert math.isnan(student_quantile(0, p))
 
 
 @pytest.mark.parametrize("repeats", [1, 4, 8])

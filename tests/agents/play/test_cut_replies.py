@@ -11,7 +11,7 @@ from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.env.text_env import TextEnv
-from manyturn.envs.contract.registration.env_registry import register
+from manyturn.envs.contract.registration.id_registration import register
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.local.seats import open_seats
 

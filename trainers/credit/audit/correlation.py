@@ -99,13 +99,13 @@ def jackknife(full: float, less_N: np.ndarray) -> tuple[float, float]:
     >>> round(low, 3), round(high, 3)
     (-0.437, 6.437)
     """
-    from scipy.special import stdtrit  # credit itself needs no scipy, and loads faster without it
+    from manyturn.agents.evaluation.statistics import student_quantile  # credit itself needs no agents
 
     N = len(less_N)
     if N < 2:
         return math.nan, math.nan
     error = math.sqrt((N - 1) / N * float(((less_N - less_N.mean()) ** 2).sum()))
-    reach = float(stdtrit(N - 1, 0.975)) * error
+    reach = student_quantile(N - 1, 0.975) * error
     return full - reach, full + reach
 
 

@@ -8,7 +8,8 @@ import pytest
 
 import manyturn
 from manyturn.envs.contract.env.text_env import TextEnv
-from manyturn.envs.contract.registration.env_registry import NeedsSetup, UnknownEnv, env_ids, make, register
+from manyturn.envs.contract.registration.env_registry import NeedsSetup, UnknownEnv, env_ids, make
+from manyturn.envs.contract.registration.id_registration import register
 
 pytestmark = pytest.mark.versions
 

@@ -15,7 +15,7 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.env.text_env import Unsupported
-from manyturn.envs.contract.registration.env_registry import register
+from manyturn.envs.contract.registration.id_registration import register
 from manyturn.envs.contract.wrappers.reward_wrapper import WrapperMismatch
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.envs.hosting.local.seats import InlineSeats, Seats, WorkerSeats, open_seats
