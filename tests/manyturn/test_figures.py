@@ -109,16 +109,41 @@ def test_a_figure_that_is_made_up_is_found():
     assert not stands_in("0.966", "", "benchmarks/results/quickstart.json")
 
 
-def test_the_first_picture_shows_what_its_caption_says():
-    caption = re.search(r"\*From random play.*?\*", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
+def test_the_curve_of_the_quickstart_is_of_the_runs_that_its_page_reports():
+    text = (ROOT / "docs" / "ready-made-runs.md").read_text(encoding="utf-8")
     runs = json.loads((ROOT / "benchmarks/results/quickstart.json").read_text(encoding="utf-8"))["runs"]
     seeds = ", ".join(str(run["seed"]) for run in runs)
     picture = (ROOT / "benchmarks/results/quickstart.png").read_bytes()
+    assert "benchmarks/results/quickstart.png" in text and len(runs) == 3
     assert f"success on held-out tasks, seeds {seeds}".encode() in picture
-    assert "held-out" in caption and "three seeds" in caption and len(runs) == 3
     assert all({"after", "after_greedy"} <= run.keys() for run in runs)
     for kind in ("before", "before_greedy"):  # what the agent begins with is no better than random play
         assert all(run[kind]["ci_low"] < run["random"]["ci_high"] for run in runs), kind
+
+
+def test_the_first_picture_shows_what_its_caption_says():
+    caption = re.search(r"\*An agent cooks.*?\*\n", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
+    result = json.loads((ROOT / "benchmarks/results/turn_credit.json").read_text(encoding="utf-8"))
+    *others, last = result["turns"]
+    assert (
+        f"{len(others) + 1} turns of {result['env']} {result['task']}".encode()
+        in (ROOT / "benchmarks/results/turn_credit.png").read_bytes()
+    )
+    assert "all nine turns" in caption and len(others) == 8 and result["reliability_of_the_truth"] > 0.8
+    assert last["effect"] < -0.5 and abs(last["effect"]) > 20 * last["error"]
+    assert max(abs(turn["effect"]) for turn in others) < 0.2
+    assert len({turn["grpo"] for turn in result["turns"]}) == 1
+    assert max(turn["gigpo"] for turn in result["turns"]) < 0.5 * last["gigpo"] < 0
+    assert min(result["turns"], key=lambda turn: turn["forks"]) is last
+
+
+def test_what_readme_says_the_quickstart_prints_is_what_its_first_run_measured():
+    run = json.loads((ROOT / "benchmarks/results/quickstart.json").read_text(encoding="utf-8"))["runs"][0]
+    rows = re.findall(r"^│ ([a-z, ]+?) +│ ([\d.]+) +│ ([\d.]+) to ([\d.]+)", (ROOT / "README.md").read_text(), re.M)
+    measured = {name: run[name.replace(", ", "_")] for name, *_ in rows}
+    assert len(rows) == 5 and run["seed"] == 0
+    for name, *figures in rows:
+        assert figures == [f"{measured[name][part]:.3f}" for part in ("success", "ci_low", "ci_high")]
 
 
 # A table's head, a printed table, or a picture of how often trained policies succeed.
