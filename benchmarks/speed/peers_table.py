@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from benchmarks.kit.provenance import RESULTS
+from benchmarks.kit.provenance import RESULTS, ROOT
 from benchmarks.kit.table import table
 
 
@@ -90,12 +90,13 @@ def number(value: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """Two digits.
+    """A ratio rounded down: to whole numbers, and from a hundred to two digits.
 
-    >>> times(4217.2), times(14.7), times(7.66)
-    ('4200', '15', '7.7')
+    >>> times(4297.2), times(14.7), times(7.66)
+    ('4200', '14', '7')
     """
-    return f"{float(f'{ratio:.2g}'):g}"
+    step = 10 ** max(0, len(str(int(ratio))) - 2) if ratio >= 100 else 1
+    return str(int(ratio // step * step))
 
 
 def page() -> str:
@@ -105,7 +106,7 @@ def page() -> str:
             row.subject,
             f"{number(row.ours)} {row.unit}",
             f"{row.name}: {number(row.peer)} {row.unit}",
-            f"[{times(row.ratio)}×](benchmarks/results/{row.file})",
+            f"[{times(row.ratio)}×]({(RESULTS / row.file).relative_to(ROOT)})",
         )
         for row in rows()
     ]
