@@ -51,8 +51,8 @@ def rows() -> list[Row]:
             "Gymnasium `AsyncVectorEnv`",
             rate=True,
         ),
-        _learning("learning, a sample a turn, 30 turns", "30 turns | history", learner),
-        _learning("learning, 8 episodes with one long prompt", "8 members, prompt of 1,000 | whole", learner),
+        _learning("learning, tiny model: 30 turns, a sample each", "30 turns | history", learner),
+        _learning("learning, tiny model: 8 episodes of one long prompt", "8 members, prompt of 1,000 | whole", learner),
         Row(
             "a command in a container",
             "sandbox.json",
