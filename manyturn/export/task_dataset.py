@@ -9,18 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import manyturn
+from manyturn.agents.trajectories.hub_card import ENVIRONMENT, header
 from manyturn.envs.contract.credential_mask import masked
 from manyturn.envs.contract.tasks.panel import Panel
 from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.export.exported_env import PANEL, episode_seed
 
-_CARD = """---
-tags: [manyturn, agents, reinforcement-learning]
-configs:
-- config_name: default
-  data_files:
-{files}
----
+_CARD = """{header}
 
 # Tasks of {env}
 
@@ -74,8 +69,10 @@ def rows_of(handle: EnvHandle, panels: Mapping[str, Panel], begun: bool = True) 
 def write_dataset(out: Path, env: str, panels: Mapping[str, Panel], rows: Rows) -> None:
     """Write card and rows into a folder that is there."""
     write_rows(out, rows)
-    files = "\n".join(f"  - split: {split}\n    path: data/{split}.jsonl" for split in panels)
-    card = _CARD.format(env=env, version=manyturn.__version__, files=files, table=panel_table(panels), panel=PANEL)
+    files = {split: f"data/{split}.jsonl" for split in panels}
+    tags = (ENVIRONMENT, "manyturn", "agents", "reinforcement-learning")
+    about = header(f"Tasks of {env}", tags, sum(map(len, rows.values())), files)
+    card = _CARD.format(header=about, env=env, version=manyturn.__version__, table=panel_table(panels), panel=PANEL)
     (out / "README.md").write_text(card, encoding="utf-8")
 
 

@@ -121,6 +121,11 @@ def test_a_data_set_begins_each_task_as_the_environment_does(command, tmp_path):
             assert (row["split"], row["task"]) == (info["split"], info["task"])
     assert len({row["prompt"][-1]["content"] for row in rows}) == 3
     card = (out / "README.md").read_text()
+    yaml = pytest.importorskip("yaml")
+    about = yaml.safe_load(card.split("---\n")[1])
+    assert "rl-environment" in about["tags"] and about["task_categories"] == ["reinforcement-learning"]
+    assert about["license"] == "unknown" and about["size_categories"] == ["n<1K"]
+    assert all((out / file["path"]).is_file() for file in about["configs"][0]["data_files"])
     assert f'mt.make("{Path(world.name).relative_to(out)}' in card
     for split in world.splits:
         panel = out / f"{split}.panel.json"

@@ -12,19 +12,13 @@ from typing import Any
 
 from manyturn.agents.trajectories.atomic_folder import new_folder
 from manyturn.agents.trajectories.conversation import conversations
+from manyturn.agents.trajectories.hub_card import header
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, from_plain, to_plain
 from manyturn.envs.contract.credential_mask import masked_value
 
 DATA = "data"
 _COPIED = ("task", "content", "split", "difficulty", "stage", "member", "success", "ending", "turns")
-_CARD = """---
-tags: [manyturn, agents, trajectories]
-size_categories: [{size}]
-configs:
-- config_name: default
-  data_files:
-{files}
----
+_CARD = """{header}
 
 # Trajectories of language-model agents
 
@@ -113,9 +107,9 @@ def _card(parted: dict[str, list[dict[str, Any]]]) -> str:
         f"| {' | '.join(map(_cell, key))} | {len(group)} | {sum(row['success'] is True for row in group)} |"
         for key, group in counted.items()
     ]
-    files = [f'  - split: {split}\n    path: "{DATA}/{split}.parquet"' for split in parted]
-    size = "n<1K" if len(rows) < 1000 else "1K<n<10K" if len(rows) < 10_000 else "n>10K"
-    return _CARD.format(size=json.dumps(size), files="\n".join(files), count=len(rows), table="\n".join(table))
+    files = {split: f"{DATA}/{split}.parquet" for split in parted}
+    about = header("Trajectories of language-model agents", ("manyturn", "agents", "trajectories"), len(rows), files)
+    return _CARD.format(header=about, count=len(rows), table="\n".join(table))
 
 
 def _cell(text: str) -> str:
