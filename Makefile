@@ -199,8 +199,9 @@ $(HOSTS)/release/.installed: Makefile
 	touch $@
 
 # All but publishing: source distribution and wheel in dist/, checked, and the wheel's journey in empty environments.
+RELEASE_PYTHONS ?= $(PYTHON) # each gets an environment of its own, such as RELEASE_PYTHONS="python3.11 python3.13"
 release: $(STAMP) $(HOSTS)/release/.installed
-	.ci/release $(HOSTS)/release
+	.ci/release $(HOSTS)/release $(RELEASE_PYTHONS)
 	MANYTURN_REQUIRE_SOURCES=1 $(PYTEST) tests/manyturn/test_release.py tests/manyturn/test_wheel.py tests/manyturn/test_without_extras.py
 
 # An image of the wheel that make release has left in dist/, on a base with the Python of .venv.

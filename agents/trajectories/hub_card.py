@@ -1,7 +1,7 @@
 """Header of a card for the Hugging Face Hub, whose search, filters and viewer read it.
 
-The tag ``rl-environment`` puts a data set under the Hub's filter for environments of reinforcement learning. The licence
-is "unknown", which the Hub accepts: the terms of an environment's texts are up to its author.
+The tag ``rl-environment`` puts a data set under the Hub's filter for environments of reinforcement learning. The
+licence is "unknown", which the Hub accepts: the terms of an environment's texts are up to its author.
 """
 
 import json
