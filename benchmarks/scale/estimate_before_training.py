@@ -2,6 +2,7 @@
 
     python -m benchmarks.scale.estimate_before_training                    about ten minutes on a free machine
     python -m benchmarks.scale.estimate_before_training --runs quickstart --out FILE
+    python -m benchmarks.scale.estimate_before_training --journal FILE     again after an interruption: it goes on
     python -m benchmarks.scale.estimate_before_training --page             the table of docs/planning.md from the result
 
 Estimate and run are processes of their own, one after the other. Seconds of the CPU compare them also where other
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.kit.journal import Journal
 from benchmarks.kit.process import measure_apart
 from benchmarks.kit.provenance import RESULTS, ROOT, origin, write
 from benchmarks.kit.table import table
@@ -121,6 +123,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--estimate", choices=RUNS, help=argparse.SUPPRESS)
     parser.add_argument("--take", choices=RUNS, help=argparse.SUPPRESS)
+    parser.add_argument("--journal", type=Path, help="keeps each measurement, so that the same command goes on")
     parser.add_argument("--page", action="store_true", help="write the table of docs/planning.md; measures nothing")
     chosen = parser.parse_args()
     if chosen.page:
@@ -129,10 +132,16 @@ def main() -> None:
     if chosen.estimate or chosen.take:
         print(json.dumps(estimated(chosen.estimate) if chosen.estimate else taken(chosen.take)))
         return
-    about = origin(chosen.out, ("torch", "transformers", "numpy"))
+    about = origin(chosen.out, ("torch", "transformers", "numpy"), journal=chosen.journal)
     load, rows = round(os.getloadavg()[0], 1), list[dict[str, Any]]()
+    with tempfile.TemporaryDirectory() as passing:
+        journal = Journal[dict[str, Any]](chosen.journal or Path(passing) / "journal.jsonl", about["commit"])
+        for name in chosen.runs:
+            for part in ("estimate", "take"):
+                if part not in journal.figures.get(name, {}):
+                    journal.add(name, part, measure_apart(__file__, f"--{part}", name))
     for name in chosen.runs:
-        estimate, run = measure_apart(__file__, "--estimate", name), measure_apart(__file__, "--take", name)
+        estimate, run = (journal.figures[name][part] for part in ("estimate", "take"))
         ratios = {part: round(estimate[part] / run[part], 2) for part in ("seconds", "cpu_seconds")}
         rows.append({"run": name, "words": RUNS[name][2], "estimate": estimate, "taken": run, "ratio": ratios})
         print(rows[-1], flush=True)
