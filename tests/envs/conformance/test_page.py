@@ -1,4 +1,4 @@
-"""docs/environments.md: a page whose environments do not keep the contract misleads at the first step."""
+"""docs/environments.md and docs/checking.md: pages whose environments do not keep the contract mislead at the first step."""
 
 import re
 from pathlib import Path
@@ -22,5 +22,6 @@ def test_the_environments_of_the_page_pass_the_check(cls, tmp_path):
 
 
 def test_the_page_names_every_check_in_its_order():
-    table = PAGE.partition("| check | problem it reports |")[2].partition("\n\n")[0]
+    page = (Path(__file__).parents[3] / "docs" / "checking.md").read_text(encoding="utf-8")
+    table = page.partition("| check | problem it reports |")[2].partition("\n\n")[0]
     assert tuple(re.findall(r"^\| `([\w ]+)` \|", table, re.MULTILINE)) == NAMES

@@ -25,7 +25,7 @@ HEAD = """# Errors, and what to do
 
 This page is generated: `python tests/manyturn/errors/error_page.py > docs/errors.md`. Tests make each of these errors,
 and compare it with its line here. `...` stands for the possible names, or for words of another package.
-[`manyturn check`](environments.md#what-manyturn-check-checks) finds wrong return values of an environment.
+[`manyturn check`](checking.md) finds wrong return values of an environment.
 [Exit codes](faults.md#exit-codes) have their own list.
 """
 ON_THE_LINE = """## On the command line

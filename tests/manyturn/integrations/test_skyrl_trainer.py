@@ -19,7 +19,7 @@ from needs_host import host  # pyright: ignore[reportMissingImports]
 
 import manyturn.credit as mc
 
-PAGE = (Path(__file__).parents[3] / "docs" / "credit-elsewhere.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "credit-in-trainers.md").read_text(encoding="utf-8")
 GIGPO = mc.CreditConfig(advantage={"name": "gigpo", "gamma": 0.9})
 TEMPLATE = (
     "{% for message in messages %}<|im_start|> {{ message['content'] }} <|im_end|>{% endfor %}"
