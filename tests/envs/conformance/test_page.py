@@ -1,4 +1,4 @@
-"""docs/environments.md and docs/checking.md: pages whose environments do not keep the contract mislead at the first step."""
+"""docs/environments.md and docs/checking.md: pages whose environments break the contract mislead at once."""
 
 import re
 from pathlib import Path
