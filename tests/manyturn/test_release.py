@@ -60,6 +60,16 @@ def test_a_part_that_was_forgotten_is_named(release, tmp_path, file, before, aft
 
 
 @pytest.mark.slow
+def test_the_wheel_runs_where_it_was_installed_without_an_index(release, wheel, tmp_path):
+    try:
+        assert release.journey(Path(sys.executable), Path(wheel.file), tmp_path) == []
+    except subprocess.CalledProcessError as error:
+        if "download" not in error.cmd:
+            raise
+        absent("SOURCES", "no package index")
+
+
+@pytest.mark.slow
 def test_the_image_runs_without_network_as_nobody(engine, wheel, tmp_path):
     """As docs/installation.md says, on the base that we make ourselves, which has the Python of Debian."""
     if sys.version_info[:2] != (3, 11) or shutil.which("docker") is None:
