@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from benchmarks.runs import household_failures
+from benchmarks.environments import household_failures
 
 EVALUATED = ["--env", "manyturn/Household-v0", "--env.args.difficulty", "tiny", "--limit", "12"]
 
