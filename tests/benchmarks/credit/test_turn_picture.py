@@ -8,7 +8,7 @@ import pytest
 from benchmarks.credit import turn_picture
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_the_command_plays_the_episode_of_the_result_and_draws_it(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["turn_picture.py", "--tasks", "2", "--out", str(tmp_path / "turns.json")])
     turn_picture.main()
