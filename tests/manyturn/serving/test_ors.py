@@ -103,6 +103,20 @@ def test_a_call_that_is_asked_for_again_is_not_played_twice_and_calls_keep_their
     asyncio.run(play())
 
 
+def test_a_client_reaches_no_task_of_a_split_that_is_not_served(tools):
+    async def play():
+        async with tools.serving(tools.faulty, "ors", splits=("train",)) as (url, held):
+            one, other = Session(url), {"split": "test", "index": 0}
+            assert [split["name"] for split in (await one.send("GET", "/splits")).json()] == ["train"]
+            for body in (other, {"task_spec": {"task": "test/1"}}, {"task_spec": {"split": "test", "seed": 1}}):
+                assert "test" in (await one.create(422, **body))["detail"]
+            for path in ("tasks", "num_tasks", "task", "task_range"):
+                assert "train only" in (await one.send("POST", f"/{path}", {**other, "stop": 2}, 422)).text
+            assert held.open == 0
+
+    asyncio.run(play())
+
+
 @pytest.mark.parametrize(("limit", "most"), [("_MOST_QUEUED", 2), ("_MOST_QUEUED_BYTES", 2000)])
 def test_calls_that_wait_do_not_fill_the_memory_also_where_clients_hang_up(tools, monkeypatch, limit, most):
     monkeypatch.setattr(ors, limit, most)
