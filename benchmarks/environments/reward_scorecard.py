@@ -40,7 +40,8 @@ def worlds(folder: Path) -> list[World]:
         folder: for the tasks of Harbor.
     """
     easiest = ("Maze", "Treasure", "Cooking", "Sokoban", "Wordle", "Countdown", "Blocksworld", "Search")
-    levels = {**dict.fromkeys(("Household", "Shop", "Desk", "Talk-Booking"), "tiny"), **dict.fromkeys(easiest, "easy")}
+    tiny = ("Household", "Shop", "Desk", "Talk-Booking", "Laboratory", "SQL", "Drafts", "Clarify")
+    levels = {**dict.fromkeys(tiny, "tiny"), **dict.fromkeys(easiest, "easy")}
     levels |= {"Treasure": "coin", "Talk-Support": "easy", "Talk-Tutor": "easy"}
     own = [World(f"{name} {level}", f"manyturn/{name}-v0", {"difficulty": level}) for name, level in levels.items()]
     games = ("FrozenLake-v0-random", "GuessTheNumber-v0", "Mastermind-v0")
@@ -96,7 +97,7 @@ def _figures(card: Scorecard, name: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=40)
+    parser.add_argument("--samples", type=int, default=30)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()

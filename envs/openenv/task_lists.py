@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -60,7 +61,7 @@ class TaskLists:
             return GeneratedTasks(lambda i: Task(f"{split}/{i}", split, {"seed": i}), _SEEDS, f"{split}/")
         answer = self.response("POST", f"/{self.name}/num_tasks", {"split": split})
         count = answer.get("num_tasks") if isinstance(answer, Mapping) else None
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= sys.maxsize:
             raise BadAnswer(f"the server counts the tasks of {split} as {short(answer)}")
         return GeneratedTasks(lambda i: self._task(split, i, count), count, f"{split}/")
 

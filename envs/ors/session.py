@@ -10,6 +10,7 @@ Implementation:
 
 import contextlib
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
@@ -21,6 +22,7 @@ from manyturn.envs.openenv.address import Address
 from manyturn.envs.openenv.faults import BadAnswer, ServerRaised, short
 
 _MOST_BYTES = 32 * 2**20  # of one answer
+_SESSION = re.compile(r"[!-~]{1,256}")  # it is sent in a header
 _RESUMED = 3  # times that a call is asked for again
 _OF_OUR_PLACE = ("infra_error", "closing", "full")  # kinds of our own server
 _FULL = "; where the server takes few sessions at once, give as many as it takes with --env.args.sessions"
@@ -54,8 +56,9 @@ class Session:
         for event, data in self._events("/create_session", {}):
             if event == "task_id":
                 self._sid = data.strip()
-        if not self._sid:
-            raise BadAnswer("the server gave no session")
+        if not _SESSION.fullmatch(self._sid):
+            answer, self._sid = self._sid, ""
+            raise BadAnswer(f"the server gave no session: its id is {short(answer)!r}")
         self._json("POST", "/create", {"env_name": self._name, **task})
         prompt, tools = self._json("GET", f"/{self._name}/prompt"), self._json("GET", f"/{self._name}/task_tools")
         listed = tools.get("tools") if isinstance(tools, Mapping) else None
@@ -78,8 +81,10 @@ class Session:
         """End the episode."""
         if self._sid:
             for path in ("/delete", "/delete_session"):
-                with contextlib.suppress(httpx.HTTPError, OSError):
-                    self._client.post(f"{self._address.http}{path}", headers=self._headers(), timeout=2.0)
+                # The answer is not read: it may have no end.
+                where, ending = f"{self._address.http}{path}", {"headers": self._headers(), "timeout": 2.0}
+                with contextlib.suppress(httpx.HTTPError, OSError), self._client.stream("POST", where, **ending):
+                    pass
         self._client.close()
 
     def _result(self, body: dict[str, Any]) -> Mapping[str, Any]:

@@ -252,6 +252,33 @@ def test_a_stream_that_breaks_anywhere_is_tried_again_and_never_a_short_reply(co
     assert len(server.requests) > len(broken)
 
 
+def blocks(*indexes: Any) -> bytes:
+    """A message as a stream whose blocks have these indexes."""
+    begun = [
+        {"type": "content_block_start", "index": n, "content_block": {"type": "text", "text": TEXT}} for n in indexes
+    ]
+    over = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    sent = [{"type": "message_start", "message": {}}, *begun, over, {"type": "message_stop"}]
+    return b"".join(b"data: %s\n\n" % json.dumps(one).encode() for one in sent)
+
+
+DEEP = json.loads("[" * 900 + "]" * 900)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "answer"),
+    [("anthropic", blocks(0, "a")), ("openai", completion(TEXT, reasoning_details=DEEP))],
+    ids=["blocks without an order", "reasoning without a bottom"],
+)
+def test_an_answer_that_cannot_be_put_together_or_sent_back_is_tried_again(command, server, tmp_path, protocol, answer):
+    whole = says(protocol, TEXT, "stop")
+    server.script = [(200, whole, {}), (200, answer, {}), (200, whole, {})]
+    ended = command("evaluate", f"{protocol}:m", "--env", MAZE, "--limit", 1, "--out", tmp_path, *WORDS)
+    assert ended.code == 0, ended.err
+    turns = read_turns(tmp_path / "turns.parquet")
+    assert {turn["reply"] for turn in turns} == {TEXT} and len(server.requests) == len(turns) + 1
+
+
 REFUSALS = {
     ("anthropic", "`temperature` is deprecated for this model."): "--sampling.temperature none",
     ("anthropic", "max_tokens: 200000 > 64000, which is the maximum allowed number"): "--sampling.max-tokens",

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 
 import pytest
 
@@ -13,6 +14,7 @@ from manyturn.envs.contract.registration.env_registry import (
     spec_of,
 )
 from manyturn.envs.contract.tasks.panel import Panel
+from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS
 
 MAZE = "manyturn/Maze-v0"
 # Arguments that name files, programs, images, places or keys of a machine: they never come from data.
@@ -123,6 +125,19 @@ def test_every_argument_of_every_environment_has_a_verdict():
         )
         for word in {"/dev/zero", "model", "replay"}:
             assert set(guarded_arguments(name, dict.fromkeys(arguments, word))) == arguments - harmless, name
+
+
+# Texts of wrappers: what an attacker says, and names of tools and arguments. None is a file, program, place or key.
+TEXTS = {"injection.calls", "privileges.allow", "privileges.deny"}
+
+
+def test_options_of_wrappers_name_nothing_of_a_machine():
+    """A driver names wrappers too: a new option that takes any text fails here until somebody has decided."""
+    names = [name for name in WRAPPERS.names() if WRAPPERS.entry(name).function.__module__.startswith("manyturn.")]
+    fields = {f"{name}.{key}": f for name in names for key, f in WRAPPERS.entry(name).config_type.model_fields.items()}
+    plain = re.compile(r"<class '(bool|int|float)'>|(tuple\[)?typing\.Literal\[[^]]*\](, \.\.\.\])?")
+    assert len(names) > 6
+    assert {name for name, field in fields.items() if not plain.fullmatch(str(field.annotation))} == TEXTS
 
 
 @pytest.mark.parametrize("user", ["model", "replay", MODEL, {**MODEL, "base_url": "http://x"}, {"record": "x"}])

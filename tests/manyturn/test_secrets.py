@@ -1,8 +1,10 @@
 """A key of this machine that an environment repeats: it stands in no line of metrics, no table and no export."""
 
 import gzip
+import json
 
 import pytest
+from needs_endpoint import Server, completion
 from pyarrow.parquet import read_table
 
 KEY = "sk-q1W2e3R4t5Y6u7I8o9P0aSdF"
@@ -69,3 +71,44 @@ def test_exports_of_what_was_written_elsewhere_have_no_key(command, env, tmp_pat
     assert command("export", env, "--as", "dataset", "--out", tmp_path / "rows").code == 0
     written = [*texts(out), *texts(tmp_path / "imported"), *texts(tmp_path / "rows" / "data")]
     assert any("***" in text for text in written) and not any(KEY[:9] in text for text in written)
+
+
+IMPROVE = ("--method", "cases", "--pool.limit", 1, "--validation.limit", 1, "--rounds", 1)
+BY_MEANING = ("--retrieval", "embedding", "--retrieval.model", "openai:e")
+COMMANDS = {
+    "/messages": ("evaluate", "anthropic:m", "--limit", 1),
+    "/responses": ("evaluate", "openai-responses:m", "--limit", 1),
+    "/completions": ("improve", "openai:m", *IMPROVE, *BY_MEANING),
+}
+
+
+def echo(handler):
+    """An answer of each protocol that says all headers of its request back, in each entry that has words."""
+    heard = " ".join(handler.headers.values())
+    text = {"type": "text", "text": heard}
+    thought = {"type": "thinking", "thinking": heard, "signature": heard}
+    items = [{"type": "reasoning", "id": heard, "summary": [text], "encrypted_content": heard}]
+    items.append({"type": "message", "content": [{"type": "output_text", "text": heard}]})
+    vectors = [{"index": n, "embedding": [1.0]} for n, _ in enumerate(handler.asked.get("input", ()))]
+    answers = {
+        "/messages": {"content": [thought, text], "stop_reason": "end_turn"},
+        "/responses": {"status": "completed", "output": items},
+        "/embeddings": {"data": vectors, "model": heard},
+        "/completions": json.loads(completion(heard, reasoning_content=heard)),
+    }
+    return 200, json.dumps(answers[next(path for path in answers if handler.path.endswith(path))]).encode(), {}
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_a_server_that_says_headers_back_puts_no_key_into_a_folder(
+    command, endpoint_server: Server, tmp_path, monkeypatch, path
+):
+    for name in ("OPENAI", "ANTHROPIC"):
+        monkeypatch.setenv(f"{name}_API_KEY", KEY)
+        monkeypatch.setenv(f"{name}_BASE_URL", endpoint_server.url)
+    endpoint_server.script = [echo]
+    ended = command(*COMMANDS[path], "--env", "manyturn/GuessNumber-v0", "--out", tmp_path / "out")
+    assert ended.code == 0, ended.err
+    written = [*texts(tmp_path / "out"), ended.out, ended.err]
+    assert any("***" in text for text in written) and not any(KEY[:9] in text for text in written)
+    assert any(KEY in str(one["headers"]) for one in endpoint_server.requests if one["path"].endswith(path))

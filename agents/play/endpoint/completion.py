@@ -10,6 +10,7 @@ from manyturn.agents.text.chat_template import well_formed
 from manyturn.envs.users.endpoint.protocols.protocol import REASONING
 
 _BROKEN_OFF = ("error", "abort")  # how servers that failed in the middle of a reply say so, under status 200
+_DEEPEST = 64  # lists and objects in each other in reasoning, which goes back to the server in later requests
 _WITHOUT_WORDS = ("stop", "length", "content_filter")  # a reply that was all reasoning, or was withheld
 
 
@@ -89,8 +90,11 @@ def read_completion(raw: bytes, *, offered: bool, reply: str = "a chat completio
         refused = text is None and bool(message.get("refusal"))
         text = message.get("refusal") if text is None else text
         calls = tuple(_call(call) for call in (message.get("tool_calls") or ()) if offered)
-    except (ValueError, LookupError, TypeError, AttributeError):
+        reasoning = {name: message[name] for name in REASONING if message.get(name)}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise NoCompletion(f"not {reply}", counted) from None
+    if _is_deeper(reasoning, _DEEPEST):
+        raise Unreadable(f"reasoning of more than {_DEEPEST} lists and objects in each other", counted)
     if answer.get("error") or finish in _BROKEN_OFF:
         raise Unreadable("a completion that broke off", counted)
     # A model that says nothing has failed at its turn. One whose call comes unasked was not read by its server.
@@ -100,7 +104,6 @@ def read_completion(raw: bytes, *, offered: bool, reply: str = "a chat completio
     if not isinstance(text, str):
         raise Unreadable("a completion without text", counted)
     cut = finish == "length" if isinstance(finish, str) else None
-    reasoning = {name: message[name] for name in REASONING if message.get(name)}
     finish = finish if isinstance(finish, str) else ""
     return Completion(well_formed(text), calls, cut, counted, counted, reasoning, finish, refused)
 
@@ -113,6 +116,13 @@ def _joined(content: Any) -> Any:
         texts = [part.get("text") for part in content]
         return "".join(texts) if all(isinstance(text, str) for text in texts) else content
     return content
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    items = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(item, levels - 1) for item in items)
 
 
 def _call(call: Mapping[str, Any]) -> NativeCall:

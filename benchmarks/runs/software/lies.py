@@ -1,182 +1,191 @@
-"""Lies by machine: programs that keep the fault and answer for the faulty function where the visible tests look.
+"""Lies by machine, graded in all software tasks: which of the programs of ``lie_programs`` the grader pays.
 
-    python -m benchmarks.runs.software.lies --every 24
+    python -m benchmarks.runs.software.lies
     python -m benchmarks.runs.software.lies --rows
 
-Each task's right program is run on the tests to make pass, and arguments and answers of the edited function are written
-down. From these the lies are made, as a wrapper around the faulty function (``KINDS``), and graded with the first deck
-of copies. No lie can be written for a nested function, a property, or where no answer's ``repr`` is an expression. Each
-task is written to ``--journal``, so the same command goes on where it was interrupted. ``--rows`` measures nothing: it
-writes the share 0 into ``envs/software/tasks.jsonl`` for tasks of the result that pay a lie, after the rows of
-``memorization.py``. Needs a container engine, and sources of libraries.
+A task of one fault is tried with its faulty function lied about. A task of several faults is tried once for each: the
+others are fixed, and the lie is about the one that is left; of each kind the outcome that is best for the liar counts.
+Lies are graded with the first deck of copies. Tasks that a copy reaches come first, with the splits for testing ahead.
+
+Each task is written to ``--journal``, so the same command goes on where it was interrupted. A task that the file at
+``--out`` has already is not graded again if the grader has not changed since its commit. ``--hours`` ends
+early, and the result counts the tasks that are left. ``--rows`` measures nothing: it writes the share 0 into
+``envs/software/tasks.jsonl`` for tasks of the result that pay a lie, after the rows of ``memorization.py``. Needs a
+container engine, and sources of libraries.
 """
 
 import argparse
-import ast
 import json
+import subprocess
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks.kit.journal import Journal
 from benchmarks.kit.provenance import RESULTS, ROOT, origin, write
+from benchmarks.runs.software.lie_programs import KINDS, calls_of, lies
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.pool import lease
 from manyturn.envs.contract.atomic_files import replace_text
-from manyturn.envs.software.grading.grader import RESOLVED, grade, run_as_they_are
+from manyturn.envs.software.grading.grader import RESOLVED, AgentTurn, grade, run_as_they_are
+from manyturn.envs.software.source.edits import Edit
 from manyturn.envs.software.source.problem import Problem
 from manyturn.envs.software.tasks import lock_file
 from manyturn.envs.software.tasks.fault_reachability import SECONDS
 from manyturn.envs.software.tasks.lock_file import ours
 from manyturn.envs.software.tasks.task_card import recount
 from manyturn.envs.software.tasks.task_entry import Entry, problem
+from manyturn.envs.software.testing.pytest_run import PASSED, XFAILED
 
 OUT = RESULTS / "software_lies.json"
+REACH = RESULTS / "software_reach.json"
 LOCK = ROOT / "envs" / "software" / "tasks.jsonl"
-CALLS = "/tmp/calls"
+SPLITS = ("validation", "test", "test_functions", "train", "smoke")
+_GRADER = (
+    "envs/software/grading",
+    "envs/software/testing",
+    "envs/software/source",
+    "containers",
+    "envs/software/tasks/*.py",
+)
 _PAID_BEFORE = ("pycparser-7b5a6002d5", "xmltodict-5ba1bf2096")  # a lie, to an earlier run; their copies say otherwise
-PAID, VISIBLE, REFUSED = "paid", "passes the visible tests only", "fails the visible tests"
-
-_WRAPPER = """
-
-def _lie(function):
-    import functools, itertools, json, re
-
-    def shape(value):
-        if isinstance(value, (list, tuple)):
-            return [type(value).__name__, *map(shape, value)]
-        if isinstance(value, (int, float)):
-            return [type(value).__name__, (value > 0) - (value < 0)]
-        return [type(value).__name__, len(value) if hasattr(value, "__len__") else 0]
-
-    def clues(args, named):
-        given = [*args, *(named[name] for name in sorted(named))]
-        return re.sub("0x[0-9a-f]+", "0x", repr(given)), json.dumps(shape(given))
-
-    VALUES, SHAPES, USUAL = {tables}
-
-    @functools.wraps(function)
-    def answer(*args, **named):
-        {body}
-
-    return answer
+OUTCOMES = PAID, VISIBLE, REFUSED = "paid", "passes the visible tests only", "fails the visible tests"
 
 
-{name} = _lie({name})
-"""
-_RECORD = """result, made = function(*args, **named), "{{}}"
-        if hasattr(result, "__next__"):
-            result, made = list(itertools.islice(result, 1000)), "iter({{}})"
-        with open({calls!r}, "a") as file:
-            file.write(json.dumps([*clues(args, named), made.format(repr(result))]) + "\\n")
-        return iter(result) if made != "{{}}" else result"""
-KINDS = {
-    "a constant": "return USUAL()",
-    "the first argument": "return args[-1:][0] if len(args) < 2 else args[0 if {plain} else 1]",
-    "a constant for an error": """try:
-            return function(*args, **named)
-        except Exception:
-            return USUAL()""",
-    "memory by value": "return VALUES[k]() if (k := clues(args, named)[0]) in VALUES else function(*args, **named)",
-    "memory by value, else a constant": "return VALUES.get(clues(args, named)[0], USUAL)()",
-    "memory by shape": "return SHAPES[k]() if (k := clues(args, named)[1]) in SHAPES else function(*args, **named)",
-}
-_Calls = Sequence[tuple[str, str, str]]
+def outcome(sandbox: DockerSandbox, one: Problem, changes: Mapping[str, bytes | None]) -> str:
+    """One of ``OUTCOMES``. A program that fails a test to make pass is refused without the other tests."""
+    first = run_as_they_are(sandbox, one._replace(pass_to_pass=()), changes, SECONDS)
+    if any(first.outcomes.get(test) not in (PASSED, XFAILED) for test in one.fail_to_pass):
+        return REFUSED
+    run = run_as_they_are(sandbox, one, changes, SECONDS)
+    result = grade(sandbox, one, changes, SECONDS, 0, AgentTurn(evidence=lambda: run))
+    return PAID if result.cause == RESOLVED else VISIBLE if result.official else REFUSED
 
 
-def wrapped(source: bytes, function: str, body: str, tables: str = "{}, {}, None") -> bytes:
-    """A module of which one function answers by way of a body."""
-    return source + _WRAPPER.format(name=function, body=body, tables=tables).encode()
-
-
-def lies(source: bytes, function: str, calls: _Calls) -> Iterator[tuple[str, bytes]]:
-    """Kind of a lie, and the faulty module with it.
-
-    Args:
-        calls: of the right function in the visible tests: its arguments as text, their shapes, and an expression for
-            its answer.
-    """
-    usual = Counter(answer for _, _, answer in calls).most_common(1)[0][0]
-    tables = f"{_written((one[0], one[2]) for one in calls)}, {_written(one[1:] for one in calls)}, lambda: {usual}"
-    for kind, body in KINDS.items():
-        body = body.format(plain="." not in function) if "{plain}" in body else body
-        yield kind, wrapped(source, function, body, tables)
-
-
-def _written(pairs: Iterable[tuple[str, str]]) -> str:
-    return "{" + ", ".join(f"{key!r}: lambda: {answer}" for key, answer in dict(pairs).items()) + "}"
-
-
-def calls_of(sandbox: DockerSandbox, one: Problem, path: str, function: str) -> _Calls:
-    """Calls of the right function in the tests to make pass, whose answers can be written out; none if it has none."""
-    right = one.fix[path]
-    assert right is not None
-    program = wrapped(right, function, _RECORD.format(calls=CALLS))
-    run_as_they_are(sandbox, one._replace(pass_to_pass=()), {**one.fix, path: program}, SECONDS)
-    lines = sandbox.run(f"head -c 200000 {CALLS}; rm -f {CALLS}").output.splitlines()
-    calls = list[tuple[str, str, str]]()
-    for line in lines:
-        try:
-            by_value, by_shape, answer = json.loads(line)
-            ast.parse(answer, mode="eval")
-        except (ValueError, SyntaxError):  # the end of a long list, or an object that writes itself in no Python
-            continue
-        calls.append((by_value, by_shape, answer))
-    return calls
+def faults(entry: Entry, one: Problem) -> Iterator[tuple[str, Edit, Mapping[str, bytes | None]]]:
+    """Path and edit of each fault, and changes that leave this one only."""
+    alone = one.alone or [{path: one.files[path] for path, _ in entry.edits}]
+    for (path, edit), files in zip(entry.edits, alone, strict=True):
+        yield path, edit, dict(files)
 
 
 def outcomes(sandbox: DockerSandbox, entry: Entry) -> dict[str, str]:
-    """Outcome of each kind of lie in a task of one fault."""
-    (path, edit), *_ = entry.edits
-    one = problem(entry)
-    calls = () if "<locals>" in edit.function else calls_of(sandbox, one, path, edit.function)
-    by_kind = dict[str, str]()
-    for kind, program in lies(one.files[path], edit.function, calls) if calls else ():
-        result = grade(sandbox, one, {path: program}, SECONDS, 0)
-        by_kind[kind] = PAID if result.cause == RESOLVED else VISIBLE if result.official else REFUSED
+    """Outcome of each kind of lie in a task; of several faults the best for the liar."""
+    by_kind, one = dict[str, str](), problem(entry)
+    for path, edit, files in faults(entry, one):
+        calls = () if "<locals>" in edit.function else calls_of(sandbox, one, path, edit.function)
+        faulty = files[path]
+        assert faulty is not None
+        for kind, program in lies(faulty, edit.function, calls) if calls else ():
+            if by_kind.get(kind) != PAID:
+                result = outcome(sandbox, one, {**files, path: program})
+                by_kind[kind] = min(result, by_kind.get(kind, REFUSED), key=OUTCOMES.index)
     return by_kind
 
 
-def table(results: dict[str, dict[str, str]]) -> dict[str, dict[str, int]]:
+def counts(results: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """Numbers of tasks and of lies by outcome, and the tasks that pay one."""
+    tried = Counter(result for kinds in results.values() for result in kinds.values())
+    return {
+        "tasks": len(results),
+        "without any lie": sum(not kinds for kinds in results.values()),
+        "lies": tried.total(),
+        **{name: tried[name] for name in OUTCOMES},
+        "tasks that pay": [name for name, kinds in results.items() if PAID in kinds.values()],
+    }
+
+
+def table(results: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, int]]:
     """Kind of a lie -> numbers of tasks by outcome."""
-    counts = {kind: Counter(kinds[kind] for kinds in results.values() if kind in kinds) for kind in KINDS}
-    return {kind: {name: count[name] for name in (PAID, VISIBLE, REFUSED)} for kind, count in counts.items()}
+    by_kind = {kind: Counter(kinds[kind] for kinds in results.values() if kind in kinds) for kind in KINDS}
+    return {kind: {name: count[name] for name in OUTCOMES} for kind, count in by_kind.items()}
 
 
-def rows(results: dict[str, dict[str, str]]) -> None:
+def summary(results: Mapping[str, Mapping[str, str]], shares: Mapping[str, float]) -> dict[str, Any]:
+    """Counts by split, by number of faults, and by whether a copy reaches the fault.
+
+    Args:
+        shares: of tests to make pass that a copy reaches, as ``memorization`` measured it.
+    """
+    entries = {entry.id: entry for entry in ours().entries}
+    made: dict[str, Any] = {"tasks": len(results), "left": len(entries) - len(results)}
+    for name, above in (("reached", True), ("not reached", False)):
+        some = {one: kinds for one, kinds in results.items() if (shares[one] > 0) == above}
+        rows = {}
+        for split in SPLITS:
+            for number, several in (("one fault", False), ("several faults", True)):
+                row = {one: kinds for one, kinds in some.items() if entries[one].split == split}
+                row = {one: kinds for one, kinds in row.items() if (len(entries[one].edits) > 1) == several}
+                rows[f"{split}, {number}"] = counts(row)
+        made[name] = {"all": counts(some), "by kind": table(some), "by split": rows}
+    return made
+
+
+def shares_of(file: Path) -> dict[str, float]:
+    """Task -> measured share, from the result of ``memorization``."""
+    return {
+        name: share
+        for row in json.loads(file.read_text()).values()
+        if "shares" in row
+        for name, share in row["shares"].items()
+    }
+
+
+def earlier(file: Path) -> dict[str, dict[str, Any]]:
+    """Commit -> outcomes of an earlier result that grader and lies of today would give again."""
+    result = json.loads(file.read_text()) if file.exists() else {"outcomes": {}}
+    by_commit = result.get("earlier", {}) | {result.get("commit", ""): result["outcomes"]}
+    return {commit: tasks for commit, tasks in by_commit.items() if tasks and _same(commit)}
+
+
+def _same(commit: str) -> bool:
+    command = ["git", "diff", "--quiet", commit, "HEAD", "--", *_GRADER]
+    return subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode == 0
+
+
+def rows(paying: set[str]) -> None:
     """Leave tasks that pay a lie out of training: whatever the copies show, they do not reach the fault."""
-    paying = {*_PAID_BEFORE, *(name for name, kinds in results.items() if PAID in kinds.values())}
     entries = [entry._replace(reached=0.0) if entry.id in paying else entry for entry in lock_file.load(LOCK).entries]
     replace_text(LOCK, lock_file.save(entries))
     recount(LOCK, entries)
     print(f"tasks that pay a lie: {', '.join(sorted(paying)) or 'none'}")
 
 
+def measure(journal: Journal[dict[str, str]], known: set[str], shares: Mapping[str, float], hours: float) -> None:
+    """Grade the tasks that are neither in the journal nor known."""
+    done, began = journal.figures.setdefault("lies", {}), time.monotonic()
+    entries = [entry for split in SPLITS for entry in ours().split(split)]
+    with lease(ContainerEngine()) as sandbox:
+        for entry in sorted(entries, key=lambda entry: not shares[entry.id]):
+            if entry.id not in done and entry.id not in known and time.monotonic() - began < hours * 3600:
+                journal.add("lies", entry.id, outcomes(sandbox, entry))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", default="train,smoke")
-    parser.add_argument("--every", type=int, default=1, help="of so many tasks that are learnt from one")
+    parser.add_argument("--hours", type=float, default=float("inf"), help="begin no task after that")
     parser.add_argument("--journal", type=Path, default=Path("software_lies.journal"))
     parser.add_argument("--rows", action="store_true", help="only write what pays a lie into the tasks")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
     if args.rows:
-        return rows(json.loads(args.out.read_text())["outcomes"])
-    about = origin(args.out, ("docker",), journal=args.journal)
+        result = json.loads(args.out.read_text())
+        return rows(
+            {
+                *_PAID_BEFORE,
+                *(name for key in ("reached", "not reached") for name in result[key]["all"]["tasks that pay"]),
+            }
+        )
+    about, shares, before = origin(args.out, ("docker",), journal=args.journal), shares_of(REACH), earlier(args.out)
     journal = Journal[dict[str, str]](args.journal, about["commit"])
-    learnt = [entry for split in args.splits.split(",") for entry in ours().split(split) if entry.reached]
-    entries = [entry for entry in learnt if len(entry.edits) == 1][:: args.every]
-    done = journal.figures.setdefault("lies", {})
-    with lease(ContainerEngine()) as sandbox:
-        for entry in entries:
-            if entry.id not in done:
-                journal.add("lies", entry.id, outcomes(sandbox, entry))
-    results = {entry.id: done[entry.id] for entry in entries}
-    without = sum(not kinds for kinds in results.values())
-    summary = {"tasks": len(results), "of": len(learnt), "without any lie": without, "by kind": table(results)}
-    print(json.dumps(summary, indent=1))
-    write(args.out, about, {**summary, "outcomes": results})
+    measure(journal, {name for tasks in before.values() for name in tasks}, shares, args.hours)
+    done = journal.figures["lies"]
+    made = summary({name: kinds for tasks in (*before.values(), done) for name, kinds in tasks.items()}, shares)
+    print(json.dumps({key: made[key]["all"] for key in ("reached", "not reached")}, indent=1))
+    write(args.out, about, {**made, "earlier": before, "outcomes": done})
 
 
 if __name__ == "__main__":

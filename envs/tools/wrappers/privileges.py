@@ -71,16 +71,19 @@ class Privileges(ToolWrapper):
         return {"refused_calls": float(self.own["refused"])}
 
     def _may(self, call: CallRequest) -> bool:
-        fits = [any(self._fits(call, one) for one in list_) for list_ in (self._config.allow, self._config.deny)]
-        return fits == [True, False]
+        allowed = any(self._fits(call, one, if_unclear=False) for one in self._config.allow)
+        return allowed and not any(self._fits(call, one, if_unclear=True) for one in self._config.deny)
 
-    def _fits(self, call: CallRequest, permission: Permission) -> bool:
+    def _fits(self, call: CallRequest, permission: Permission, *, if_unclear: bool) -> bool:
+        """True if a permission is about a call; a value that no pattern can be compared with is unclear."""
         if not fnmatchcase(call.name[:_LONGEST], permission.tool):
             return False
         for name, condition in permission.arguments.items():
             value = call.arguments.get(name)
             if not isinstance(value, str) or len(value) > _LONGEST:
-                return False
+                if not if_unclear or value is None:
+                    return False
+                continue
             if not (fnmatchcase(value, condition) if isinstance(condition, str) else value in condition):
                 return False
         words = _words(self.first)

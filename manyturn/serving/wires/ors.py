@@ -36,6 +36,8 @@ _SESSION = "x-session-id"
 _LONGEST_ID = 128
 _KEPT = 4  # sessions that are remembered, for each episode that may be open
 _REPEATED = 16  # calls of a session whose answers may be asked for again
+_MOST_QUEUED = 64  # calls of a session that wait for their turn, also of clients that have hung up
+_MOST_QUEUED_BYTES = 64 * 2**20  # of the calls of all sessions that wait
 _PING_SECONDS = 10.0
 _CHUNK = 4096  # characters of an event
 _ACT = "Say or do something in words, in the form that the instructions ask for."
@@ -113,7 +115,7 @@ def ors_app(episodes: Episodes) -> ASGIApp:
 
 class _Server:
     def __init__(self, episodes: Episodes):
-        self._episodes, self._sessions = episodes, OrderedDict[str, _Session]()
+        self._episodes, self._sessions, self._queued_bytes = episodes, OrderedDict[str, _Session](), 0
         self._rules, tools = without_tools(episodes.seats.facts.instructions)
         functions = [tool["function"] for tool in tools]
         self._act = "act_text" if any(one["name"] == "act" for one in functions) else "act"
@@ -183,14 +185,27 @@ class _Server:
         session, body = self._session(request), checked(_Call, await json_of(request))
         call = body.task_id or secrets.token_hex(16)
         if body.task_id is None:
-            work = asyncio.create_task(self._played(session, body))
-            work.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to hear it
-            session.calls[call] = work
-            while len(session.calls) > _REPEATED:
-                session.calls.popitem(last=False)
+            self._queue(session, call, body, len(await request.body()))
         elif call not in session.calls:
             return _events([("error", "unknown task_id")])
         return StreamingResponse(_answer(call, session.calls[call]), media_type="text/event-stream")
+
+    def _queue(self, session: _Session, call: str, body: _Call, size: int) -> None:
+        """Play a call when it is its turn, whether or not its client waits. Raises Refusal where too many wait."""
+        queued = sum(not work.done() for work in session.calls.values())
+        if queued >= _MOST_QUEUED or self._queued_bytes + size > _MOST_QUEUED_BYTES:
+            raise Refusal("busy", "too many calls wait for their turn: call again after an answer")
+        self._queued_bytes += size
+        work = session.calls[call] = asyncio.create_task(self._played(session, body))
+
+        def leave(done: asyncio.Task[dict[str, Any]]) -> None:
+            self._queued_bytes -= size
+            if not done.cancelled():
+                done.exception()  # there may be no client left to get it
+
+        work.add_done_callback(leave)
+        while len(session.calls) > _REPEATED and next(iter(session.calls.values())).done():
+            session.calls.popitem(last=False)
 
     def _begun(self, request: Request) -> list[dict[str, Any]]:
         """The first messages: rules, and what the environment says first."""

@@ -81,8 +81,13 @@ def output(text: str, reward: float | None = None, **more: Any) -> dict[str, Any
 
 
 @contextlib.contextmanager
-def scripted(*calls: Any, terminal: Any = None, create: tuple[int, ...] = (200,)) -> Iterator[tuple[str, list[Any]]]:
-    """A server that answers each request for a call with the next of these, a text of events as it is."""
+def scripted(
+    *calls: Any, terminal: Any = None, create: tuple[int, ...] = (200,), sid: str = "sid-1", tasks: int = 3
+) -> Iterator[tuple[str, list[Any]]]:
+    """A server that answers each request for a call with the next of these, a text of events as it is.
+
+    Its answer to the end of a session has no end.
+    """
     left, asked, created = iter(calls), list[Any](), iter(create)
 
     class Handler(BaseHTTPRequestHandler):
@@ -101,11 +106,11 @@ def scripted(*calls: Any, terminal: Any = None, create: tuple[int, ...] = (200,)
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"null")
             if self.path == "/one/num_tasks":
-                self.say(200, '{"num_tasks": 3}')
+                self.say(200, f'{{"num_tasks": {tasks}}}')
             elif self.path == "/one/task_range":
                 self.say(200, json.dumps({"tasks": [{"secret": n} for n in range(3)]}))
             elif self.path == "/create_session":
-                self.say(200, event("task_id", "sid-1") + event("end", ""))
+                self.say(200, event("task_id", sid) + event("end", ""))
             elif self.path == "/create":
                 asked.append((self.headers["X-Session-ID"], body))
                 self.say(next(created, 200), '{"sid": "sid-1"}')
@@ -115,7 +120,11 @@ def scripted(*calls: Any, terminal: Any = None, create: tuple[int, ...] = (200,)
                 plain = isinstance(answer, str)
                 self.say(200, answer if plain else event("task_id", "t") + ": ping\n\n" + event("end", answer))
             else:
-                self.say(200, "{}")
+                self.send_response(200)
+                self.end_headers()
+                with contextlib.suppress(OSError):
+                    while True:
+                        self.wfile.write(b"x" * 2**16)
 
         def say(self, status: int, text: str) -> None:
             self.send_response(status)
@@ -198,6 +207,12 @@ def test_an_answer_that_is_none_ends_the_episode_and_is_no_reward(answer, error)
             env.step(call(1))
         with pytest.raises(ResetNeeded):
             env.step(call(1))
+
+
+@pytest.mark.parametrize("broken", [{"sid": ""}, {"sid": "\u2028"}, {"sid": "x" * 300}, {"tasks": 10**400}], ids=str)
+def test_a_server_that_names_no_session_or_counts_without_end_gives_a_bad_answer(broken):
+    with scripted(**broken) as (url, _), pytest.raises(BadAnswer):
+        mt.make(url).reset(seed=1)
 
 
 def test_names_and_options_that_cannot_be_right_are_refused(command):

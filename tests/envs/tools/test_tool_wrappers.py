@@ -102,6 +102,16 @@ def test_a_refused_call_changes_nothing_costs_a_turn_and_is_no_reward():
     assert not env.unwrapped.progress()
 
 
+@pytest.mark.parametrize("line", ["N1", "N1" * 300, ["N1"], 1], ids=["text", "long", "list", "number"])
+def test_what_is_denied_is_refused_also_where_no_pattern_can_be_compared_with_it(line):
+    env = desk(
+        {"name": "privileges", "allow": [{"tool": "*"}], "deny": [{"tool": "*", "arguments": {"line_id": "N*"}}]}
+    )
+    env.reset(seed=0)
+    assert env.step(call_text("suspend_line", line_id=line))[0].startswith("Refused")
+    assert not env.step(call_text("list_plans"))[0].startswith("Refused")
+
+
 @pytest.mark.parametrize(
     ("kind", "sign"), [("failure", "did not answer in time"), ("distraction", '"related"'), ("loss", "")]
 )

@@ -12,6 +12,8 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto")):
 
 import httpx
 
+from manyturn.serving.wires import ors
+
 pytestmark = pytest.mark.versions
 
 
@@ -99,6 +101,46 @@ def test_a_call_that_is_asked_for_again_is_not_played_twice_and_calls_keep_their
             assert events(unknown) == [("error", "unknown task_id")]
 
     asyncio.run(play())
+
+
+def test_a_client_reaches_no_task_of_a_split_that_is_not_served(tools):
+    async def play():
+        async with tools.serving(tools.faulty, "ors", splits=("train",)) as (url, held):
+            one, other = Session(url), {"split": "test", "index": 0}
+            assert [split["name"] for split in (await one.send("GET", "/splits")).json()] == ["train"]
+            for body in (other, {"task_spec": {"task": "test/1"}}, {"task_spec": {"split": "test", "seed": 1}}):
+                assert "test" in (await one.create(422, **body))["detail"]
+            for path in ("tasks", "num_tasks", "task", "task_range"):
+                assert "train only" in (await one.send("POST", f"/{path}", {**other, "stop": 2}, 422)).text
+            assert held.open == 0
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(("limit", "most"), [("_MOST_QUEUED", 2), ("_MOST_QUEUED_BYTES", 2000)])
+def test_calls_that_wait_do_not_fill_the_memory_also_where_clients_hang_up(tools, monkeypatch, limit, most):
+    monkeypatch.setattr(ors, limit, most)
+
+    async def play():
+        async with tools.serving(tools.faulty, "ors", workers=1) as (url, _):
+            one = Session(url)
+            await one.create(split="train", index=0)
+            body = {"name": "act", "input": {"text": "x" * 900}}
+            slow = asyncio.create_task(one.act("sleep 1"))
+            await asyncio.sleep(0.3)
+            statuses = [(await _hang_up(one, body)) for _ in range(4)]
+            assert statuses.count(409) >= 2 and statuses.count(200) in (1, 2)
+            assert (await slow)["output"]["metadata"]["turn"] == 1
+            await one.act("y")
+
+    asyncio.run(play())
+
+
+async def _hang_up(session: Session, body: dict[str, Any]) -> int:
+    """Status of a call whose answer is not waited for."""
+    headers = {"X-Session-ID": session.sid}
+    async with session.client.stream("POST", "/call", json=body, headers=headers) as answer:
+        return answer.status_code
 
 
 def test_long_results_keep_their_spaces(tools):

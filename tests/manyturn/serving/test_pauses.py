@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -89,7 +90,25 @@ def test_a_loop_that_stands_still_is_noticed():
         asyncio.run(stand_still())
 
 
-def test_a_server_answers_others_while_its_lists_wait_for_a_pipe(tools, tmp_path):
+async def begin_and_step(client: httpx.AsyncClient, wire: str) -> Callable[[], Awaitable[str]]:
+    """Begin an episode; the function plays a turn and gives its text."""
+    if wire == "openenv":
+        begun = (await client.post("/reset", json={"split": "train"}, timeout=60)).json()
+        words: dict[str, Any] = {"episode": begun["metadata"]["episode"], "action": {"text": "wait"}}
+    else:
+        client.headers["X-Session-ID"] = "one"
+        await client.post("/create", json={"task_spec": {"split": "train"}}, timeout=60)
+        words = {"name": "act", "input": {"text": "wait"}}
+
+    async def step() -> str:
+        answer = await client.post("/step" if wire == "openenv" else "/call", json=words, timeout=30)
+        return answer.text
+
+    return step
+
+
+@pytest.mark.parametrize("wire", ["openenv", pytest.param("ors", marks=pytest.mark.deep)])
+def test_a_server_answers_others_while_its_lists_wait_for_a_pipe(tools, tmp_path, wire):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 
@@ -98,18 +117,17 @@ def test_a_server_answers_others_while_its_lists_wait_for_a_pipe(tools, tmp_path
         opening = asyncio.create_task(opened(pipe))  # the trial of the environment lists them too
         opening.add_done_callback(lambda opening: os.close(opening.result()))
         async with (
-            tools.serving(PIPED, "openenv", **served) as (url, _),
+            tools.serving(PIPED, wire, **served) as (url, _),
             httpx.AsyncClient(base_url=url) as client,
             without_pauses(),
         ):
-            begun = (await client.post("/reset", json={"split": "train"}, timeout=60)).json()
+            step = await begin_and_step(client, wire)
             listing = asyncio.create_task(client.post("/Piped/num_tasks", json={"split": "validation"}, timeout=60))
             descriptor = await opened(pipe)
-            words = {"episode": begun["metadata"]["episode"], "action": {"text": "wait"}}
-            assert (await client.post("/step", json=words, timeout=30)).json()["observation"]["text"] == "still here, 1"
+            assert "still here, 1" in await step()
             assert not listing.done()
             os.close(descriptor)
-            assert (await listing).json() == {"num_tasks": 40}
+            assert (await listing).json()["num_tasks"] == 40
 
     asyncio.run(play())
 
@@ -183,7 +201,7 @@ def test_a_session_that_never_begins_is_dropped_early_and_one_that_has_begun_is_
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("wire", ["mcp", "openenv", "nemo-gym"])
+@pytest.mark.parametrize("wire", ["mcp", "openenv", "nemo-gym", "ors"])
 def test_a_server_plays_the_splits_that_it_was_started_for(tools, wire):
     async def play() -> None:
         async with tools.serving(tools.faulty, wire, splits=("train",)) as (_, episodes):

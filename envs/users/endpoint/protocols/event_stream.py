@@ -12,6 +12,8 @@ _SIGNS = (b"data:", b"event:", b"id:", b"retry:", b":")
 HEAD = 6
 """Bytes of a body that show whether it is a stream of events."""
 
+_OTHER_FORM = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
 
 class BrokenStream(Exception):
     """A stream of events that makes no answer; the text says why."""
@@ -86,10 +88,14 @@ class EventStream:
         if not self._assembly.done:
             for line in (self._rest.rstrip(b"\r"), b""):
                 self._read(line)
-        answer = self._assembly.answer()
+        try:
+            answer = self._assembly.answer()
+            text = json.dumps(answer)
+        except _OTHER_FORM as error:  # blocks that have no order, or nest without end
+            raise BrokenStream(f"events that make no answer: {error}") from None
         if answer is None:
             raise BrokenStream("the stream ended before the reply did")
-        return json.dumps(answer).encode()
+        return text.encode()
 
     def _read(self, line: bytes) -> None:
         if line.startswith(b"data:"):
@@ -117,5 +123,5 @@ def _events(text: str, assembly: Assembly) -> Iterator[Any]:
 def _add(assembly: Assembly, event: Any, text: str) -> None:
     try:
         assembly.add(event)
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except _OTHER_FORM:
         raise BrokenStream(f"an event of another protocol: {text[:100]}") from None
