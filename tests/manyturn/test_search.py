@@ -1,6 +1,7 @@
 """Where a search would change the policy's plain play, overspend, look at the truth, or play what it never tried."""
 
 import asyncio
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -112,10 +113,10 @@ def test_what_a_value_reads_is_counted_and_a_critic_with_rewards_sees_the_end(ru
     assert mean_of(critic, "read_tokens") > 0
 
 
-def test_a_critic_and_a_reranker_say_what_the_weights_say(run):
-    """By the library's own passes over the run's files."""
+def test_a_critic_and_a_reranker_say_what_the_weights_say(run, tmp_path):
+    """By the library's own passes over the run's files; its critic, which saw no success, is given weights."""
     import torch
-    from safetensors.torch import load_file
+    from safetensors.torch import load_file, save_file
     from transformers import AutoModelForCausalLM
 
     from manyturn.agents.engine.engine import Reply
@@ -124,23 +125,31 @@ def test_a_critic_and_a_reranker_say_what_the_weights_say(run):
 
     def value(name: str, **options):
         search = {"name": "tree", "tokens": 99, "value": {"name": name, **options}}
-        return find_policy(str(run), {"search": search}).policy.value
+        return find_policy(str(copy), {"search": search}).policy.value
 
-    first, last = (run / "checkpoints" / name for name in ("step_000000", "step_000001"))
+    copy = shutil.copytree(run, tmp_path / "copy")
+    first, last = (copy / "checkpoints" / name for name in ("step_000000", "step_000001"))
+    learnt, manifest = last / "learner.safetensors", json.loads((last / "manifest.json").read_text())
+    tensors = load_file(learnt)
+    solved = tensors["value.solved.weights"] = torch.linspace(-1, 1, 17, dtype=torch.float64)
+    save_file(tensors, learnt)
+    manifest["files"][learnt.name]["sha256"] = hashlib.sha256(learnt.read_bytes()).hexdigest()
+    manifest["files"][learnt.name]["bytes"] = learnt.stat().st_size
+    (last / "manifest.json").write_text(json.dumps(manifest))
     prompt, replies = [5, 6, 7, 8, 9], [[11, 12, 2], [13, 2]]
     root = place = SearchPlace(None, None)
     for reply in replies:
         place = SearchPlace(None, None, place, DrawnReply(None, Reply(reply, [], "stop", 0), prompt))
     place.prompt = prompt
-    solved = load_file(last / "learner.safetensors")["value.solved.weights"]
     model = AutoModelForCausalLM.from_pretrained(last / "model")
     state = model.get_decoder()(torch.tensor([prompt])).last_hidden_state[0, -1].detach().double()
     expected = float(state @ solved[:-1] + solved[-1])
     assert abs(expected) > 1e-4 and asyncio.run(value("critic").of(place)) == pytest.approx(expected, rel=1e-4)
+    place.read_tokens = 0
     for folder, options in ((last, {"temperature": 0.7}), (first, {"model": str(first / "model")})):
         model, numbers = AutoModelForCausalLM.from_pretrained(folder / "model"), []
         for reply in replies:
-            logits = model(torch.tensor([prompt + reply])).logits[0, len(prompt) - 1 : -1]
+            logits = model(torch.tensor([prompt + reply])).logits[0, len(prompt) - 1 : -1].detach()
             shares = torch.log_softmax(logits / options.get("temperature", 1.0), -1)
             numbers += [float(row[token]) for row, token in zip(shares, reply, strict=True)]
         read = asyncio.run(value("rerank", **options).of(place))

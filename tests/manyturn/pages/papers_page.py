@@ -130,6 +130,7 @@ OF_EXPERIENCE = {
 }
 # Searches of manyturn evaluate: number -> title and module; they have no recipe either.
 OF_SEARCHES = {
+    "1510.03055": ("A Diversity-Promoting Objective Function for Neural Conversation Models", "values.rerank"),
     "2001.09977": ("Towards a Human-like Open-Domain Chatbot", "values.likelihood"),
     "2110.14168": ("Training Verifiers to Solve Math Word Problems", "methods.best_of_n"),
     "2305.10601": ("Tree of Thoughts: Deliberate Problem Solving with Large Language Models", "methods.beam"),
