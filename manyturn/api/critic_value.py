@@ -49,11 +49,11 @@ class CriticValue(PlaceValue):
                 f"--search.value critic needs a run with a critic, and {context.word} has none: name a run that was "
                 "trained with a section [value], such as one of recipe ppo, or take --search.value likelihood"
             )
-        if run.config.value.body == "own" and run.config.learner.lora_rank:
+        if run.config.value.body == "own":
             raise ValueError(
-                f"--search.value critic would need the adapters that the critic of {context.word} has apart from the "
-                "policy's (value.body = 'own' with learner.lora_rank): take --search.value likelihood, or a run with "
-                "value.body = 'policy'"
+                f"--search.value critic reads the policy's hidden states, and the critic of {context.word} has a body "
+                "of its own (value.body = 'own'): name a run with value.body = 'policy', or take --search.value "
+                "likelihood"
             )
         language, learner = run.language(ONE_POLICY), run.config.learner
         budget = PassBudget(learner.micro_tokens)
@@ -77,6 +77,6 @@ class CriticValue(PlaceValue):
         from manyturn.trainers.learn.passes.samples import Sample
 
         ids = np.array([*prompt, prompt[-1]])  # the last one stands for a reply's first token, and is not read
-        said = np.arange(len(ids)) == len(prompt)
-        sample = Sample(0, ids, said, np.zeros(len(ids)), np.where(said, 0, -1))
+        reply_mask = np.arange(len(ids)) == len(prompt)
+        sample = Sample(0, ids, reply_mask, np.zeros(len(ids)), np.where(reply_mask, 0, -1))
         return float(self._reader.over([sample], {"value": self._watch})["value"][0][-1])

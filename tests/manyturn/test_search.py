@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -169,6 +170,11 @@ def test_values_that_cannot_be_read_name_the_fix(run, tmp_path, command):
     one, two = sorted(words, key=words.get)[-2:]
     words[one], words[two] = words[two], words[one]
     (other / "tokenizer.json").write_text(json.dumps(text))
+    own = shutil.copytree(run, tmp_path / "own")
+    config = (own / "config.toml").read_text()
+    (own / "config.toml").write_text(re.sub(r"(?s)\[value\]\n.*?(?=\n\[)", '[value]\nbody = "own"\n', config))
+    ended = command("evaluate", own, "--search", "tree", "--search.tokens", 99, "--search.value", "critic")
+    assert ended.code != 0 and "value.body = 'policy'" in " ".join(ended.err.split()), ended.err
     search = ("--env", f"{run.parent}/doors.py:Doors", "--limit", 1, "--search", "tree", "--search.tokens", 99)
     for value, fix in (
         (("critic",), "section [value]"),

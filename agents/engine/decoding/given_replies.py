@@ -57,7 +57,7 @@ def _pass(model: PreTrainedModel, replies: Sequence[GivenReply], temperature: fl
     # Padding on the right: what comes before never sees it. The last token is said and not read.
     rows = [torch.tensor([*given.prompt, *given.reply[:-1]]) for given in replies]
     ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(model.device)
-    said = torch.tensor([token for given in replies for token in given.reply], device=model.device)
+    targets = torch.tensor([token for given in replies for token in given.reply], device=model.device)
     counts = [len(given.reply) for given in replies]
     row = torch.tensor([number for number, count in enumerate(counts) for _ in range(count)])
     column = torch.tensor([len(given.prompt) - 1 + k for given in replies for k in range(len(given.reply))])
@@ -65,7 +65,7 @@ def _pass(model: PreTrainedModel, replies: Sequence[GivenReply], temperature: fl
         states = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state[row, column]
         head, pieces = output_head(model), list[torch.Tensor]()
         piece = max(_LOGITS // head.weight.shape[0], 1)
-        for some, tokens in zip(states.split(piece), said.split(piece), strict=True):
+        for some, tokens in zip(states.split(piece), targets.split(piece), strict=True):
             logits = head(some)
             logits = logits.to(torch.promote_types(logits.dtype, torch.float32)) / (temperature or 1.0)
             pieces.append(torch.log_softmax(logits, -1).gather(-1, tokens[:, None])[:, 0].double())
