@@ -68,6 +68,13 @@ class Reply(NamedTuple):
     entropies: list[float] | None = None
 
 
+class GivenReply(NamedTuple):
+    """A reply that is given, to be scored: token ids of its prompt, and its own, at least one of each."""
+
+    prompt: Sequence[int]
+    reply: Sequence[int]
+
+
 class Capabilities(NamedTuple):
     """Abilities of an engine. A run that needs one its engine lacks is refused before it begins.
 
@@ -78,6 +85,7 @@ class Capabilities(NamedTuple):
         choices: there is ``choose``.
         own_weights: it can draw while a learner changes the model that it was made for, and takes new weights by
             ``load`` while episodes are open, as the asynchronous order asks.
+        scores: there is ``score``.
     """
 
     keeps_bits: bool = False
@@ -85,6 +93,7 @@ class Capabilities(NamedTuple):
     lora: bool = False
     choices: bool = False
     own_weights: bool = False
+    scores: bool = False
 
 
 class Engine(Protocol):
@@ -157,6 +166,23 @@ class Engine(Protocol):
             choices: replies of at most ``sampling.max_tokens``, each with its end token.
         """
         raise EngineError("this engine cannot choose among given replies: leave agent.only_admissible out")
+
+    async def score(self, replies: Sequence[GivenReply], temperature: float = 1.0) -> list[list[float]]:
+        """Log-probabilities of replies that are given, under the weights that were loaded last. Nothing is drawn.
+
+        They depend on this call only: it needs no open episode, waits for no other one, and takes no part in a round.
+        They are natural, of the distribution over all tokens, and those that ``generate`` returns for what it draws.
+
+        Args:
+            temperature: divides the logits; 0 leaves them as they are, as in a ``Reply``.
+
+        Returns:
+            A list for each reply, with a number for each of its tokens.
+
+        Raises:
+            EngineError: there are none.
+        """
+        raise EngineRefused("this engine cannot score given replies: take one that can (engine.name = 'transformers')")
 
     def close(self, key: EpisodeKey) -> None:
         """The episode ended; what was kept for it can go. A request of it that still runs has been cancelled."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from manyturn.agents.engine.engine import Engine, EngineError, EngineLost, Reply, Sampling
+from manyturn.agents.engine.engine import Engine, EngineError, EngineLost, GivenReply, Reply, Sampling
 from manyturn.agents.text.chat_template import ChatTemplate
 from manyturn.agents.text.choice_decoding import Choices
 from manyturn.agents.tokens.episode_key import EpisodeKey
@@ -31,7 +31,7 @@ class Checked:
 
     def __init__(self, engine: Engine, template: ChatTemplate):
         self._engine, self._ends = engine, template.end_ids
-        self.vocabulary, self._knows_entropies = engine.vocabulary, engine.capabilities.entropy
+        self.vocabulary, self.capabilities = engine.vocabulary, engine.capabilities
         self._newest: dict[EpisodeKey, int] = {}
 
     def open(self, key: EpisodeKey) -> None:
@@ -68,6 +68,22 @@ class Checked:
         self._newest[key] = reply.version
         return reply
 
+    async def score(self, replies: Sequence[GivenReply], temperature: float = 1.0) -> list[list[float]]:
+        """The engine's log-probabilities of given replies."""
+        try:
+            rows: Any = await self._engine.score(replies, temperature)
+        except (EngineError, EngineLost):
+            raise
+        except Exception as error:
+            raise EngineError(f"the engine raised {type(error).__name__}: {error}") from error
+        counts = [len(given.reply) for given in replies]
+        if not isinstance(rows, list) or [len(row) if isinstance(row, list) else -1 for row in rows] != counts:
+            raise EngineError(f"the engine's scores are refused: {len(counts)} replies need a number for each token")
+        for value in (value for row in rows for value in row):
+            if not (isinstance(value, float) and math.isfinite(value) and value <= _ROUNDING):
+                raise EngineError(f"the engine's scores are refused: {value!r:.40} cannot be a log-probability")
+        return rows
+
     def _fault(self, reply: Any, longest: int, newest: int) -> str | None:
         """The fault of a reply; None if it has none."""
         if not isinstance(reply, Reply):
@@ -99,7 +115,7 @@ class Checked:
             ("entropies", reply.entropies, -_ROUNDING, most),
         )
         for name, values, low, high in bounds:
-            if values is None and name == "entropies" and not self._knows_entropies:
+            if values is None and name == "entropies" and not self.capabilities.entropy:
                 continue
             if not isinstance(values, list) or len(values) != count:
                 size = len(values) if isinstance(values, list) else type(values).__name__

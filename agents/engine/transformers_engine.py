@@ -14,17 +14,27 @@ import asyncio
 from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from transformers import PreTrainedModel
 
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.decoding.decoder import Decoder
+from manyturn.agents.engine.decoding.given_replies import scored
 from manyturn.agents.engine.decoding.memory import cache_shape, pages_for, ran_out
 from manyturn.agents.engine.decoding.page_pool import PAGE, PagePool
 from manyturn.agents.engine.decoding.prefix_cache import Caches
 from manyturn.agents.engine.decoding.row import Row
-from manyturn.agents.engine.engine import BaseEngine, Capabilities, EngineError, EngineRefused, Reply, Sampling
+from manyturn.agents.engine.engine import (
+    BaseEngine,
+    Capabilities,
+    EngineError,
+    EngineRefused,
+    GivenReply,
+    Reply,
+    Sampling,
+)
 from manyturn.agents.engine.merged_adapters import MergedAdapters, copy_weights
 from manyturn.agents.engine.weight_source import Weights
 from manyturn.agents.text.choice_decoding import Choices
@@ -73,7 +83,9 @@ class TransformersEngine(BaseEngine):
         if model.dtype in (torch.bfloat16, torch.float16):
             self.precision = str(model.dtype).removeprefix("torch.")
         self.version, self.vocabulary = 0, model.config.get_text_config().vocab_size
-        self.capabilities = Capabilities(reproducible, entropy=True, lora=True, choices=True, own_weights=True)
+        self.capabilities = Capabilities(
+            reproducible, entropy=True, lora=True, choices=True, own_weights=True, scores=True
+        )
         self._whole = True  # whether the weights are those of one version
         self._awake = True
         shape = cache_shape(model.config, model.dtype)
@@ -218,6 +230,15 @@ class TransformersEngine(BaseEngine):
             # Only a cancelled request still waits: its reply would not be taken, and its place must not be counted.
             if request in self._waiting:
                 self._waiting.remove(request)
+
+    async def score(self, replies: Sequence[GivenReply], temperature: float = 1.0) -> list[list[float]]:
+        if not self._awake:
+            raise EngineError("the engine sleeps: wake it first")
+        self._check_whole()
+        most = self._decoder.pass_tokens
+        # In the thread of the passes: the two never compute together, and a load waits for both.
+        run = partial(scored, self._model, replies, temperature, most)
+        return await asyncio.get_running_loop().run_in_executor(self._runner, run)
 
     def _check_whole(self) -> None:
         if not self._whole:

@@ -42,6 +42,7 @@ class SearchTally:
         prompt: prompt tokens so far; a prompt counts once for each reply.
         tries: paths that were begun, each at a place of the tree.
         ends: ends of the episode that were reached.
+        read: tokens that the value had a model read, where it has one read.
     """
 
     tokens: int
@@ -49,10 +50,12 @@ class SearchTally:
     prompt: int = 0
     tries: int = 0
     ends: int = 0
+    read: int | None = None
 
     def figures(self) -> dict[str, float]:
         """The counts by the names that they have among an episode's measures."""
-        return {
+        read = {} if self.read is None else {"search_read_tokens": float(self.read)}
+        return read | {
             "search_reply_tokens": float(self.reply),
             "search_prompt_tokens": float(self.prompt),
             "search_tries": float(self.tries),
@@ -170,7 +173,11 @@ class Explorer:
         after = SearchPlace(step, seen, place, DrawnReply(act, reply, ledger.prompt(turn)), turn + 1, closed=closed)
         place.children.append(after)
         self._here = after
+        if self.value.reads_prompt:
+            after.prompt = player.prompt(after.step)
         after.value = await self.value.of(after)
+        if self.tally.read is not None:
+            self.tally.read += after.read_tokens
         self.tally.ends += closed
         self.is_solved |= closed and self.value.most is not None and after.value >= self.value.most
         return after

@@ -18,7 +18,7 @@ class SearchConfig(Named):
     tokens: int = Field(ge=1)
     """Reply tokens of an episode at most, those of all tries and of the path that is played together."""
     value: Annotated[Any, VALUES.field] = ProgressConfig()
-    """How good a place is: progress, likelihood, judge, oracle, or a plugin's."""
+    """How good a place is: progress, likelihood, rerank, critic, judge, oracle, or a plugin's."""
 
 
 class SearchMethod(abc.ABC):

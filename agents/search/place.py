@@ -43,6 +43,9 @@ class SearchPlace:
         snapshot: of the seat; None where none was taken.
         value: in the units of the search's value; NaN before it is computed.
         children: places that replies from here have led to, in order.
+        prompt: the next reply's prompt, where the search's value reads it.
+        likelihoods: log-probabilities of the last reply's tokens as the search's value reads them, if it does.
+        read_tokens: tokens that the search's value had a model read for this place.
     """
 
     step: Answer
@@ -55,11 +58,19 @@ class SearchPlace:
     snapshot: str | None = None
     value: float = float("nan")
     children: list["SearchPlace"] = field(default_factory=list)
+    prompt: list[int] | None = None
+    likelihoods: list[float] | None = None
+    read_tokens: int = 0
 
     @property
     def path(self) -> list["SearchPlace"]:
         """The places from the start to here, without the start."""
         return list(self._upwards())[::-1]
+
+    @property
+    def acted(self) -> bool:
+        """True if the environment was given an action; a reply that was cut gives none."""
+        return self.drawn is not None and self.drawn.act.cut is None
 
     def _upwards(self) -> Iterator["SearchPlace"]:
         place = self

@@ -81,7 +81,7 @@ class SearchPlayer:
         self._path: list[SearchPlace] = []
         self._end: SearchPlace | None = None
         self._player: AgentPlayer | None = None
-        self._tally = SearchTally(policy.tokens)
+        self._tally = SearchTally(policy.tokens, read=0 if policy.value.reads else None)
 
     @property
     def ledger(self) -> Ledger | None:

@@ -1,8 +1,10 @@
 """Values of places: how good a situation is to which replies have led. Each is a file in ``values/``."""
 
 import abc
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from manyturn.agents.engine.engine import Engine
 from manyturn.agents.play.agent import Agent
 from manyturn.agents.search.place import SearchPlace
 from manyturn.envs.contract.options.registry import Named, Registry
@@ -26,9 +28,15 @@ class PlaceValue(abc.ABC):
 
     Attributes:
         most: a value that no place exceeds, so that a search may stop at it; None if there is none.
+        reads_prompt: whether it reads ``place.prompt``, what the policy would read next.
+        reads: whether it has a model read; ``place.read_tokens`` counts what.
+        engines: those that it reads with besides the policy's, to be shut down when the policy has played.
     """
 
     most: float | None = None
+    reads_prompt = False
+    reads = False
+    engines: Sequence[Engine] = ()
 
     def fault_in(self, facts: EnvFacts) -> str | None:
         """The reason for which an environment has no such value, with the fix; None if it is known."""

@@ -29,6 +29,7 @@ from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.search.method import SEARCHES
 from manyturn.agents.search.searching_policy import Searching
+from manyturn.api import critic_value as critic_value  # registers a value of searches
 from manyturn.api.task_panel_file import as_toml
 from manyturn.envs.contract.options.options import ConfigError, Options, one_line, unknown
 from manyturn.envs.contract.registration.env_registry import is_file
@@ -196,7 +197,8 @@ def _after_search(candidate: Candidate, word: str, options: PolicyOptions) -> Ca
         config = SEARCHES.parse(given)
     except ValidationError as error:
         raise OverrideError(one_line(error, "search")) from None
-    return replace(candidate, policy=Searching(agent, config, word, candidate.max_turns))
+    searching = Searching(agent, config, word, candidate.max_turns)
+    return replace(candidate, policy=searching, engines=[*candidate.engines, *searching.value.engines])
 
 
 def sections_of(word: str) -> tuple[str, ...]:

@@ -1,7 +1,10 @@
 """Where a search would change the policy's plain play, overspend, look at the truth, or play what it never tried."""
 
 import asyncio
+import hashlib
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,8 @@ def run(tmp_path_factory) -> Path:
         "sampling": {"max_tokens": 8},
         "warmup": {"episodes": 0},
         "rollout": {"tasks": 2, "group": 2},
+        "credit": {"advantage": {"name": "gae"}},
+        "value": {"fit": "least_squares"},
         "evaluation": {"limit": 2},
         "steps": 1,
         "device": "cpu",
@@ -36,8 +41,8 @@ def run(tmp_path_factory) -> Path:
     return folder / "run"
 
 
-def evaluated(command, run: Path, out: Path, *words: object) -> dict:
-    ended = command("evaluate", run, "--limit", 12, "--out", out, *words)
+def evaluated(command, run: Path, out: Path, *words: object, limit: int = 12) -> dict:
+    ended = command("evaluate", run, "--limit", limit, "--out", out, *words)
     assert ended.code == 0, ended.err
     return json.loads((out / "summary.json").read_text())
 
@@ -92,6 +97,94 @@ def test_a_judge_prefers_what_its_rule_prefers(run, tmp_path, command):
     assert repeats["judged"] < repeats["plain"] - 12  # one of each episode
     ended = command("evaluate", run, *words, "expert")
     assert ended.code != 0 and "repetition" in ended.err
+
+
+def mean_of(summary: dict, name: str) -> float:
+    return summary["measures"][f"search_{name}"]["mean"]
+
+
+def test_what_a_value_reads_is_counted_and_a_critic_with_rewards_sees_the_end(run, tmp_path, command):
+    words = ("--search", "best_of_n", "--search.tokens", BUDGET, "--search.value")
+    oracle = evaluated(command, run, tmp_path / "oracle", *words, "oracle", limit=3)
+    reread = evaluated(command, run, tmp_path / "reread", *words, "rerank", limit=3)
+    critic = evaluated(command, run, tmp_path / "critic", *words, "critic", "--search.value.rewards", "true", limit=3)
+    assert "search_read_tokens" not in oracle["measures"]
+    tokens = mean_of(reread, "prompt_tokens") + mean_of(reread, "reply_tokens")
+    assert mean_of(reread, "read_tokens") == pytest.approx(tokens)
+    assert critic["success"]["mean"] == oracle["success"]["mean"] >= reread["success"]["mean"]
+    assert mean_of(critic, "read_tokens") > 0
+
+
+def test_a_critic_and_a_reranker_say_what_the_weights_say(run, tmp_path):
+    """By the library's own passes over the run's files; its critic, which saw no success, is given weights."""
+    import torch
+    from safetensors.torch import load_file, save_file
+    from transformers import AutoModelForCausalLM
+
+    from manyturn.agents.engine.engine import Reply
+    from manyturn.agents.search.place import DrawnReply, SearchPlace
+    from manyturn.api.named_policy import find_policy
+
+    def value(name: str, **options):
+        search = {"name": "tree", "tokens": 99, "value": {"name": name, **options}}
+        return find_policy(str(copy), {"search": search}).policy.value
+
+    copy = shutil.copytree(run, tmp_path / "copy")
+    first, last = (copy / "checkpoints" / name for name in ("step_000000", "step_000001"))
+    learnt, manifest = last / "learner.safetensors", json.loads((last / "manifest.json").read_text())
+    tensors = load_file(learnt)
+    solved = tensors["value.solved.weights"] = torch.linspace(-1, 1, 17, dtype=torch.float64)
+    save_file(tensors, learnt)
+    manifest["files"][learnt.name]["sha256"] = hashlib.sha256(learnt.read_bytes()).hexdigest()
+    manifest["files"][learnt.name]["bytes"] = learnt.stat().st_size
+    (last / "manifest.json").write_text(json.dumps(manifest))
+    prompt, replies = [5, 6, 7, 8, 9], [[11, 12, 2], [13, 2]]
+    root = place = SearchPlace(None, None)
+    for reply in replies:
+        place = SearchPlace(None, None, place, DrawnReply(None, Reply(reply, [], "stop", 0), prompt))
+    place.prompt = prompt
+    model = AutoModelForCausalLM.from_pretrained(last / "model")
+    state = model.get_decoder()(torch.tensor([prompt])).last_hidden_state[0, -1].detach().double()
+    expected = float(state @ solved[:-1] + solved[-1])
+    assert abs(expected) > 1e-4 and asyncio.run(value("critic").of(place)) == pytest.approx(expected, rel=1e-4)
+    place.read_tokens = 0
+    for folder, options in ((last, {"temperature": 0.7}), (first, {"model": str(first / "model")})):
+        model, numbers = AutoModelForCausalLM.from_pretrained(folder / "model"), []
+        for reply in replies:
+            logits = model(torch.tensor([prompt + reply])).logits[0, len(prompt) - 1 : -1].detach()
+            shares = torch.log_softmax(logits / options.get("temperature", 1.0), -1)
+            numbers += [float(row[token]) for row, token in zip(shares, reply, strict=True)]
+        read = asyncio.run(value("rerank", **options).of(place))
+        assert read == pytest.approx(sum(numbers) / 5, rel=1e-4) and place.read_tokens == 15
+        for one in (place, place.parent):
+            one.likelihoods, one.read_tokens = None, 0
+    assert root.likelihoods is None
+
+
+def test_values_that_cannot_be_read_name_the_fix(run, tmp_path, command):
+    plain = tmp_path / "plain"
+    shutil.copytree(run / "checkpoints" / "step_000001" / "model", plain)
+    other = tmp_path / "other"
+    shutil.copytree(plain, other)
+    text = json.loads((other / "tokenizer.json").read_text())
+    words = text["model"]["vocab"]
+    one, two = sorted(words, key=words.get)[-2:]
+    words[one], words[two] = words[two], words[one]
+    (other / "tokenizer.json").write_text(json.dumps(text))
+    own = shutil.copytree(run, tmp_path / "own")
+    config = (own / "config.toml").read_text()
+    (own / "config.toml").write_text(re.sub(r"(?s)\[value\]\n.*?(?=\n\[)", '[value]\nbody = "own"\n', config))
+    ended = command("evaluate", own, "--search", "tree", "--search.tokens", 99, "--search.value", "critic")
+    assert ended.code != 0 and "value.body = 'policy'" in " ".join(ended.err.split()), ended.err
+    search = ("--env", f"{run.parent}/doors.py:Doors", "--limit", 1, "--search", "tree", "--search.tokens", 99)
+    for value, fix in (
+        (("critic",), "section [value]"),
+        (("rerank",), "--search.value likelihood"),
+        (("rerank", "--search.value.model", run), "RUN/checkpoints/STEP/model"),
+        (("rerank", "--search.value.model", other), "made from the same one"),
+    ):
+        ended = command("evaluate", plain, "--sampling.max-tokens", 8, *search, "--search.value", *value)
+        assert ended.code != 0 and fix in " ".join(ended.err.split()), ended.err
 
 
 def test_an_interrupted_search_continues_and_another_one_is_refused(run, tmp_path, command):

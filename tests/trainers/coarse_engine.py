@@ -16,7 +16,7 @@ class CoarseConfig(EngineConfig):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(keeps_bits=True, entropy=True, lora=True, choices=True, own_weights=True)
+        return Capabilities(keeps_bits=True, entropy=True, lora=True, choices=True, own_weights=True, scores=True)
 
 
 class CoarseEngine(TransformersEngine):

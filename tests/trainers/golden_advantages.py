@@ -457,7 +457,7 @@ def check_dpo(case: Case) -> None:
         columns={"reference": np.ravel([chosen, rejected], "F")[:, None].tolist(), "action": [[0], [1]] * pairs},
     )
     gradient = -np.ravel([expected["gradient_chosen"], expected["gradient_rejected"]], "F")
-    for name in ("copg",) if is_ipo else ("turn_dpo", "step_dpo"):
+    for name in ("copg",) if is_ipo else ("turn_dpo", "step_dpo", "agent_q"):
         earned = credit(batch, CreditConfig(advantage={"name": name, "beta": beta}))
         close(case, earned.advantage_K, beta / 2 * gradient if is_ipo else gradient)
         close(case, earned.diagnostics["pair_margin"], np.mean(expected["margins"]))

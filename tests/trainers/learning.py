@@ -19,7 +19,7 @@ from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.run.loop.loop import train
 
 OFTEN = frozenset({"gae"})
-PAIRS = ("turn_dpo", "step_dpo", "copg")
+PAIRS = ("turn_dpo", "step_dpo", "copg", "agent_q")
 PLAIN: dict[str, Any] = {"name": "reinforce", "aggregation": "token-sum", "reference": True}
 LOST = 0.25  # success that a method may lose against its base; one that learns nothing loses more
 DOORS = f"{Path(__file__).with_name('doors.py')}:Doors"
@@ -50,12 +50,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "rollout": {"tempering": {"target": 0.3}},
         "learner": {"old_logprobs": "learner"},
     },
-    "forks": {"rollout": {"branching": {"initial": 3, "order": "random"}}},
+    **{name: {"rollout": {"branching": {"initial": 3, "order": "random"}}} for name in ("forks", "pav")},
     "gspo": {"objective": {"low": 0.2, "high": 0.2}},
     "istar": {"implicit": {"beta": 0.05}},
     # Episodes of several tasks share a bundle's blame, too coarsely for twelve tasks: success falls for twenty steps.
     "riskpo": {"credit": {"advantage": {"bundle": 1}}},
     **{name: {"objective": PLAIN} for name in PAIRS},
+    "agent_q": {"objective": PLAIN, "judge": {"min_agreement": 0.5}},
 }
 # What both have, where a method's way to learn asks for it. Without rewards for turns, some methods are GRPO.
 PAID: dict[str, Any] = {"env": {"wrappers": [{"name": "progress_gain", "scale": 0.5}]}}
@@ -65,6 +66,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     # Turns of a branch that another episode drew weigh nothing there, so that the advantages of a few episodes do not
     # sum to 0, and several updates of a few go to and fro.
     "forks": ONE_UPDATE,
+    "pav": ONE_UPDATE,
     # Most of their advantages are below 0: several updates of a few push away whatever those few said.
     "psr_nsr": ONE_UPDATE,
     "riskpo": ONE_UPDATE,

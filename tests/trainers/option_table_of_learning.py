@@ -100,6 +100,10 @@ OPTIONS_OF_LEARNING: dict[str, Matters | Unchanged] = {
     "credit.advantage=*.beta": Matters(9.0, steps=3),
     "credit.advantage=*_dpo": Matters(needs=PAIRED, world=ONCE),
     "credit.advantage=copg": Matters(needs=PAIRED, world=ONCE),
+    "credit.advantage=agent_q": Matters(needs=PAIRED, world={**ONCE, **JUDGED}),
+    "credit.advantage=agent_q.part": Unchanged(why="of the name of a part"),
+    "credit.advantage=agent_q.alpha": Matters(0.0),
+    "credit.advantage=agent_q.threshold": Matters(0.5),
     "credit.advantage=*.stats_over": Matters("rows"),
     "credit.advantage=opo.singleton": Matters("raw", UNSCORED),
     "credit.advantage=*.singleton": Matters("raw", UNSCORED),
@@ -141,6 +145,9 @@ OPTIONS_OF_LEARNING: dict[str, Matters | Unchanged] = {
     "credit.advantage=forks": Matters(world={"rollout.branching": SPLIT["rollout.branching"]}),
     "credit.advantage=forks.baseline": Matters("all"),
     "credit.advantage=forks.between": Matters("zero"),
+    "credit.advantage=pav": Matters(world={"rollout.branching": SPLIT["rollout.branching"]}),
+    "credit.advantage=pav.alpha": Matters(9.0),
+    "credit.advantage=pav.best_of": Matters(1),
     "credit.advantage=grpo": Matters(first="rloo"),
     "credit.advantage=igpo.flat_std": Matters(
         "zero", {**FLAT, "env.args": {"limit": 2}, "credit.advantage=igpo": {"baseline": "first"}}

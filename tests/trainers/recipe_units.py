@@ -46,6 +46,7 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "capo": {"credit.rewards=part_weights": {"weights": {"judge": 0.5}}},  # names the verdicts where capo does not
     "relift": {"env.args": {"limit": 2, "copies": 1}, "rollout.tasks": 12},
     "bpo": {"rollout.branching": {"initial": 2}},
+    "pav": {"rollout.branching": {"initial": 2}},
     "dapo": {"credit.rewards=overlong": {"buffer_share": 1.0}, "rollout.group": 2, "rollout.tasks": 8},
     "spo": {**SPREAD, "credit.advantage=spo": {"low": -3.0, "high": 3.0}},
     "reinforce-pp-baseline": {"objective.kl": {"coef": 0.1}},  # theirs is too small for two steps to show it

@@ -125,6 +125,11 @@ REFUSED_OF_LEARNING: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"rollout.branching": {"initial": 2}},
     ),
     (
+        {"credit.advantage": "pav"},
+        "pav needs the column 'drawer', which says .* without rollout.branching nothing branches: set it",
+        {"rollout.branching": {"initial": 2}},
+    ),
+    (
         {"credit.rewards": [SPA], "credit.advantage": "graphgpo", "progress": {}},
         "graphgpo reads the part 'outcome', which spa has paid out and left at 0: leave spa out, or take an advantage",
         {"credit.advantage": "gigpo"},

@@ -31,7 +31,9 @@ class TransformersConfig(EngineConfig):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(keeps_bits=self.reproducible, entropy=True, lora=True, choices=True, own_weights=True)
+        return Capabilities(
+            keeps_bits=self.reproducible, entropy=True, lora=True, choices=True, own_weights=True, scores=True
+        )
 
     def defaults(self, run: Any, env: EnvFacts | None) -> Mapping[str, Any]:
         on_gpu = run.device == "cuda"

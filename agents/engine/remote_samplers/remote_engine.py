@@ -67,7 +67,7 @@ class RemoteEngine(BaseEngine):
 
     def __init__(self, context: EngineContext, config: EngineConfig, at: Samplers):
         self.version, self.vocabulary = 0, context.model.config.get_text_config().vocab_size
-        self.capabilities = config.capabilities
+        self.capabilities = config.capabilities._replace(scores=False)  # samplers draw, and do nothing else
         hello = {"driver": secrets.token_hex(8), "language": LANGUAGE, **description(context, config, at.threads)}
         self.samplers = [Sampler(url, at.token, encode(hello), at.silence) for url in at.urls]
         self._model, self._wait = context.model, at.wait

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from manyturn.agents.engine.engine import Capabilities, Engine, EngineError, Reply, Sampling
+from manyturn.agents.engine.engine import Capabilities, Engine, EngineError, EngineRefused, GivenReply, Reply, Sampling
 from manyturn.agents.engine.reply_check import Checked
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.tokens.episode_key import EpisodeKey
@@ -176,3 +176,20 @@ def test_a_refused_reply_leaves_no_trace_in_the_ledger(tiny_template, good):
     asyncio.run(two_turns())
     assert len(player.ledger.spans) == 1 and player.ledger.reply(0) == good.ids
     assert len(player.ledger.branches[0].ids) == player.ledger.spans[0].end
+
+
+@pytest.mark.parametrize(
+    "scores", [None, [[-1.0]], [[-1.0, -2.0], [0.5]], [[-1.0, math.nan], [-1.0]], [[-1.0, "-2"], [-1.0]], ValueError()]
+)
+def test_scores_that_no_sound_engine_gives_are_errors_and_one_without_scores_says_so(tiny_template, scores):
+    class Scores(Says):
+        async def score(self, replies, temperature=1.0):
+            if isinstance(scores, BaseException):
+                raise scores
+            return scores
+
+    given = [GivenReply([5], [6, 7]), GivenReply([5], [6])]
+    with pytest.raises(EngineError):
+        asyncio.run(Checked(Scores(), tiny_template).score(given))
+    with pytest.raises(EngineRefused, match=r"engine\.name"):
+        asyncio.run(Checked(Says(), tiny_template).score(given))

@@ -1,13 +1,14 @@
 """The engine within whole episodes, and everything that could leave somebody waiting for ever."""
 
 import asyncio
+import math
 import threading
 
 import pytest
 import torch
 from tiny_engine import key, make_engine, within
 
-from manyturn.agents.engine.engine import EngineError, EngineRefused, Reply, Sampling
+from manyturn.agents.engine.engine import EngineError, EngineRefused, GivenReply, Reply, Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.engine.weight_source import ModuleWeights
 from manyturn.agents.play.agent import AgentConfig
@@ -38,6 +39,38 @@ def test_the_engines_logprobs_are_those_that_a_learner_computes(tiny, rollout, e
     assert engine_gap(language.model, episodes, temperature) < rounding
     said = sum(span.end - span.start for episode in episodes for span in episode.ledger.spans)
     assert engine.drawn_tokens == said
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_given_replies_score_as_they_were_drawn_and_all_possible_ones_sum_to_one(tiny, rollout, temperature):
+    language = tiny()
+    engine = make_engine(language)
+    episodes = rollout(language, engine, sampling=Sampling(max_tokens=6, temperature=temperature))
+    turns = [(e.ledger, turn) for e in episodes for turn in range(len(e.ledger.spans))]
+    given = [GivenReply(ledger.prompt(turn), ledger.reply(turn)) for ledger, turn in turns]
+    every = [GivenReply([5, 6, 7], [token]) for token in range(engine.vocabulary)]
+    whole, singles = within(60, engine.score([*given, *every], temperature)), given[::9]
+    for (ledger, turn), row in zip(turns, whole[: len(given)], strict=True):
+        assert row == pytest.approx(ledger.reply_logprobs(turn).tolist(), abs=1e-4)
+    assert sum(math.exp(row[0]) for row in whole[len(given) :]) == pytest.approx(1, abs=1e-5)
+    for reply, row in zip(singles, whole[: len(given) : 9], strict=True):
+        assert within(60, engine.score([reply], temperature))[0] == pytest.approx(row, abs=1e-5)
+    assert language.model.training == tiny().model.training
+
+
+def test_replies_that_cannot_be_scored_are_errors(tiny):
+    language = tiny()
+    engine = make_engine(language)
+    for prompt, reply in (([], [5]), ([5], [])):
+        with pytest.raises(EngineError, match="leave it out"):
+            within(60, engine.score([GivenReply(prompt, reply)]))
+    with torch.no_grad():
+        next(iter(language.model.parameters())).fill_(float("nan"))
+    with pytest.raises(EngineError, match="damaged"):
+        within(60, engine.score([GivenReply([5], [6])]))
+    within(60, engine.sleep())
+    with pytest.raises(EngineError, match="wake"):
+        within(60, engine.score([GivenReply([5], [6])]))
 
 
 @pytest.mark.deep

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 AGAIN = "docs/papers.md says something else: make it again, python tests/manyturn/pages/papers_page.py > docs/papers.md"
 LEARNS = "tests/trainers/test_learning_recipes.py"
 OTHER_NAMES = {
-    **dict.fromkeys(("turn_dpo", "step_dpo", "copg"), "dpo"),
+    **dict.fromkeys(("turn_dpo", "step_dpo", "copg", "agent_q"), "dpo"),
     "forks": "c3_baselines",
     "loop": "loop",
     "grpo": "grpo",
@@ -29,6 +29,7 @@ TITLES = {
     "2406.18629": "Step-DPO: Step-wise Preference Optimization for Long-chain Reasoning of LLMs",
     "2406.19185": "Contrastive Policy Gradient: Aligning LLMs on sequence-level scores",
     "2408.07199": "Agent Q: Advanced Reasoning and Learning for Autonomous AI Agents",
+    "2410.08146": "Rewarding Progress: Scaling Automated Process Verifiers for LLM Reasoning",
     "2501.03262": "REINFORCE++",
     "2501.12599": "Kimi k1.5: Scaling Reinforcement Learning with LLMs",
     "2502.01600": "Reinforcement Learning for Long-Horizon Interactive LLM Agents",
@@ -130,6 +131,7 @@ OF_EXPERIENCE = {
 }
 # Searches of manyturn evaluate: number -> title and module; they have no recipe either.
 OF_SEARCHES = {
+    "1510.03055": ("A Diversity-Promoting Objective Function for Neural Conversation Models", "values.rerank"),
     "2001.09977": ("Towards a Human-like Open-Domain Chatbot", "values.likelihood"),
     "2110.14168": ("Training Verifiers to Solve Math Word Problems", "methods.best_of_n"),
     "2305.10601": ("Tree of Thoughts: Deliberate Problem Solving with Large Language Models", "methods.beam"),

@@ -41,13 +41,14 @@ MODULATED = [
 ]
 TREE = [{"name": "rtmc"}, {"name": "rtmc", "prior": 0.0, "std": False, "situation": "clock"}]
 FORKS = [{"name": "forks"}, {"name": "forks", "baseline": "all", "between": "zero", "gamma": 0.9}]
+FORKS += [{"name": "pav"}, {"name": "pav", "alpha": 3.0, "best_of": 1}]
 ENTROPY = {"name": "arbitrary_entropy"}
 JUDGED = {"name": "capo", "part": "step", "eps": 0.0}
 IMPLICIT = [{"name": "istar"}, {"name": "istar", "norm": "std", "stats_over": "rows"}]
 SAMPLES = [{"name": "psr_nsr"}, {"name": "psr_nsr", "learns": "negative", "goal": 0.5}]
 RISK = [{"name": "riskpo", "bundle": 2}, {"name": "riskpo", "std": False, "weight": 0.0}]
 PAIRS = [{"name": "turn_dpo"}, {"name": "turn_dpo", "situation": "history", "depth": 1, "threshold": 0.3}]
-PAIRS += [{"name": "step_dpo"}, {"name": "copg", "beta": 0.5}]
+PAIRS += [{"name": "step_dpo"}, {"name": "copg", "beta": 0.5}, {"name": "agent_q", "part": "step", "alpha": 0.25}]
 HARD = [*TOKENS, SPO, FIRST, {**JOINT, "gamma": 0.5}, CALLS, *TREE, *FORKS, *SITUATION, ENTROPY, JUDGED, *SAMPLES]
 HARD += [*RISK, *IMPLICIT, *PAIRS]
 EVERY = [({"advantage": method}) for method in HARD] + [{"advantage": "grpo", "modulation": [m]} for m in MODULATED]

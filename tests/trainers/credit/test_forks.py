@@ -65,7 +65,8 @@ def test_without_branches_it_is_rloo(batch):
     np.testing.assert_allclose(advantage(batch, {"name": "forks"}), advantage(batch, {"name": "rloo"}), atol=1e-9)
 
 
-def test_a_run_of_the_recipe_compares_siblings_and_counts_what_it_drew(tmp_path):
+@pytest.mark.parametrize("recipe", ["bpo", "pav"])
+def test_a_run_of_the_recipe_compares_siblings_and_counts_what_it_drew(recipe, tmp_path):
     sizes = {
         "env": {"id": DOORS},
         "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2},
@@ -75,7 +76,7 @@ def test_a_run_of_the_recipe_compares_siblings_and_counts_what_it_drew(tmp_path)
         "steps": 2,
         "device": "cpu",
     }
-    asyncio.run(train(configure(stacked([load_recipe("bpo"), sizes])), tmp_path / "run"))
+    asyncio.run(train(configure(stacked([load_recipe(recipe), sizes])), tmp_path / "run"))
     lines = [line for line in read_metrics(tmp_path / "run") if line["phase"] == "train"]
     assert len(lines) == 2
     for line in lines:

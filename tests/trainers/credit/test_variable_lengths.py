@@ -14,7 +14,8 @@ PUBLISHED = [{"name": "igpo", "baseline": baseline} for baseline in ("separate",
 METHODS = [
     {"name": name, **more}
     for name in ADVANTAGES.names(lambda kind: kind.compares_returns_only is not True)
-    if name not in ("forks", "turn_dpo", "capo")  # of branches only, of what was learnt already, of a judge's verdicts
+    # Of branches only, of what was learnt already, of a judge's verdicts.
+    if name not in ("forks", "pav", "turn_dpo", "capo", "agent_q")
     for more in ([{}, {"std": False}] if "std" in ADVANTAGES.entry(name).config_type.model_fields else [{}])
 ]
 GAIN = st.floats(0.05, 2.0)

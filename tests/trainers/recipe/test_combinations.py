@@ -47,7 +47,9 @@ OF_GROUPS = ["grpo", "rloo", "loop", "opo", "stratified", "mt_grpo", "igpo", "re
 OF_GROUPS += ["step_dpo", "copg"]
 NEEDED = {name: {"value": {}} for name in ("gae", "turn_gae", "bilevel_gae", "dual_gae")}
 PAIRED = {"name": "reinforce", "aggregation": "token-sum", "reference": True}
-NEEDED |= {name: {"objective": PAIRED, "learner.minibatch": 128} for name in ("turn_dpo", "step_dpo", "copg")}
+NEEDED |= {
+    name: {"objective": PAIRED, "learner.minibatch": 128} for name in ("turn_dpo", "step_dpo", "agent_q", "copg")
+}
 OF_SITUATIONS = ["gigpo", "graphgpo", "g2po", "hgpo", "situation_gae", "turn_dpo"]
 
 
@@ -109,7 +111,7 @@ def test_modulations_are_refused_exactly_where_credit_is_of_tokens(name):
         CreditConfig(advantage=of(name), modulation=("empg",))
 
 
-OF_BATCHES = sorted({*ADVANTAGES.names()} - {"forks", "arbitrary_entropy"})  # which need rollouts of their own
+OF_BATCHES = sorted({*ADVANTAGES.names()} - {"forks", "pav", "arbitrary_entropy"})  # which need rollouts of their own
 
 
 @pytest.mark.parametrize("method", [*map(of, OF_BATCHES), {"name": "gigpo", "turn_weight": 0.0}], ids=str)
