@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaModel
 
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.recipes import load_recipe
+from manyturn.trainers.learn.passes.trie.attention import ATTENTION, attend_by_tree, tree_attentions
 from manyturn.trainers.learn.ranks.process_group import Ranks
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.run_folder import RunFolder
@@ -25,6 +27,7 @@ TINY: dict[str, Any] = {
     "learner": {"minibatch": 4, "micro_tokens": 2048},
     "steps": 4,
 }
+SMALL: dict[str, Any] = {"vocab_size": 64, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
 LORA = {"learner": {"lora_rank": 2}}
 ENTROPY = {"objective": {"entropy": {"coef": 0.001}}}  # something to learn, also where all episodes earn the same
 RUNNING = {"engine": {"reproducible": False}}
@@ -78,6 +81,13 @@ def test_the_learner_updates(device, packing, option, adapters, tmp_path):
     if "compile" in option and packing != "padding":
         pytest.skip("only padded passes are compiled")
     check(device, "gigpo", tmp_path, {"learner": {"packing": packing, **option}}, adapters)
+
+
+def test_a_tree_attends_in_the_way_that_is_faster_on_the_device(device):
+    torch.manual_seed(0)
+    decoder = LlamaModel(LlamaConfig(**SMALL)).to(device).eval()
+    attend_by_tree(decoder)  # a warning names why a GPU cannot
+    assert getattr(decoder.config, ATTENTION) == tree_attentions(device, decoder.config)[0]
 
 
 @pytest.mark.parametrize(

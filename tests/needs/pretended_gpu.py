@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
 from manyturn.agents.engine import transformers_engine
+from manyturn.trainers.learn.passes.trie import segment_attention
 
 GPU = torch.device("cuda:0")
 _ACROSS = {"copy_", "_to_copy"}  # these alone go from device to device
@@ -217,6 +218,21 @@ def _is_gpu(device: Any) -> bool:
     return device is not None and not isinstance(device, int) and torch.device(device).type == "cuda"
 
 
+def varlen_attn(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *ends: Any, window_size: Any, scale: float, **_: Any
+) -> torch.Tensor:
+    """PyTorch's kernel for a GPU, by its contract; the values are computed by what the kernel is judged by."""
+    *ends, most_queries, most_keys = ends
+    assert query.dtype in (torch.float16, torch.bfloat16) and query.dtype == key.dtype == value.dtype
+    assert query.is_cuda and key.is_cuda and value.is_cuda and window_size == (-1, 0)
+    assert all(each.is_cuda and each.dtype == torch.int32 for each in ends)
+    queries, keys = (torch.diff(_inside(each)).tolist() for each in ends)
+    assert (max(queries), max(keys)) == (most_queries, most_keys) and sum(keys) == len(key) == len(value)
+    events.append("attention in one call")
+    output = torch.ops.manyturn.segment_attention(query, key, value, queries, keys, scale)
+    return output.float()  # here is no autocast to bring what follows into one type
+
+
 @contextlib.contextmanager
 def pretended(memory: float = 8e9) -> Iterator[list[str]]:
     """While a GPU seems to be there; gives ``events``, which begin at nothing."""
@@ -228,6 +244,7 @@ def pretended(memory: float = 8e9) -> Iterator[list[str]]:
 
     threads = partial(ThreadPoolExecutor, initializer=enter)
     patch.setattr(transformers_engine, "ThreadPoolExecutor", threads)  # modes are of one thread
+    patch.setattr(segment_attention, "varlen_attn", varlen_attn)
     patch.setattr(torch.cuda, "is_bf16_supported", lambda *words: True)
     patch.setattr(torch.cuda, "is_available", lambda: True)
     patch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=memory, name="none"))

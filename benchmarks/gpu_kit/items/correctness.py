@@ -3,7 +3,7 @@
 The reference is the same code on a CPU in float64, computed beforehand; see ``reference.py``. Compared are the
 log-probabilities and entropies of what was said, the gradients of a loss in both, and the figures of an update of the
 learner. Then an engine draws on the device, and the learner judges the same tokens: in float32, in bfloat16 as runs
-have it, and with adapters.
+have it, and with adapters. The attention of a token tree is compared by itself too: ``tree_attention.py``.
 
 Bounds, as ||ours - reference|| / ||reference|| unless said otherwise: float32 has 24 bits, and sums over hundreds of
 numbers in 30 layers leave about 1e-5 of them; we allow ten times that. bfloat16 has 8 bits, 4e-3 in each operation; a
@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from benchmarks.gpu_kit import tree_attention
 from benchmarks.gpu_kit.carried import reference
 from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
@@ -50,6 +51,7 @@ def cases(kit: Kit) -> list[Case]:
     return [
         Case("gradients, padding, float32", partial(gradients, kit, "padding", "float32")),
         Case("gradients, trie, bfloat16, recomputed", partial(gradients, kit, "trie", "bfloat16", recompute=True)),
+        Case("attention of a tree in one call", partial(tree_attention.compared, kit)),
         Case("engine and learner, bfloat16", partial(gap, kit, "bfloat16")),
         Case("engine and learner, adapters", partial(gap, kit, "bfloat16", rank=_RANK)),
         Case("update, bfloat16", partial(update, kit)),

@@ -71,9 +71,11 @@ def test_one_command_leaves_a_row_of_everything(carried, tmp_path):
     smoke = figures(rows, "smoke")
     assert all(any(name.startswith(start) for name in smoke) for start in SMOKE) and len(smoke) > 30
     right = figures(rows, "correctness")
-    assert len(right) == 8 and all(row["ok"] for row in right.values())
+    assert len(right) == 9 and all(row["ok"] for row in right.values())
     exact, rounded = (right[f"gradients, padding, {kind}"]["gradient"] for kind in ("float32", "bfloat16"))
     assert 0 < exact < rounded
+    one_call = right["attention of a tree in one call"]
+    assert 0 < one_call["output"] < one_call["gradient"] and one_call["pieces_seconds"] > 0
     decoded = figures(rows, "decoding")
     assert decoded["toy, adapters"]["launches"] > decoded["toy"]["launches"] > 10
     for row in figures(rows, "learner").values():

@@ -25,7 +25,7 @@ from manyturn.trainers.learn.learner.memory_estimate import LiveBytes
 from manyturn.trainers.learn.passes.forward import Reader, recompute_activations
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
 from manyturn.trainers.learn.passes.token_logprobs import free_scores
-from manyturn.trainers.learn.passes.trie.attention import ATTENTION, NAME, tree_inputs
+from manyturn.trainers.learn.passes.trie.attention import ATTENTION, tree_attentions, tree_inputs
 from manyturn.trainers.learn.passes.trie.tree import Tree
 
 _LAYERS = (2, 3)  # that are counted
@@ -130,7 +130,7 @@ def _counted(
         ids = torch.zeros(shape.scored, dtype=torch.long)
         with torch.autocast("cpu", torch.bfloat16):
             states = reader.hidden(tree_inputs(tree, torch.device("cpu"))).flatten(0, 1)[: shape.scored]
-            logprob, entropy = free_scores(output_head(model), states, ids, 1.0)
+            logprob, entropy = free_scores(output_head(model), states, ids, 1.0, place="cuda")
         if learns:
             (logprob + entropy).sum().backward()
 
@@ -158,7 +158,8 @@ def model_to_learn(config: PreTrainedConfig, learner: LearnerConfig) -> PreTrain
 def _reader(model: PreTrainedModel, learner: LearnerConfig) -> Reader:
     if learner.gradient_checkpointing:
         recompute_activations(model)
-    setattr(model.get_decoder().config.get_text_config(), ATTENTION, NAME)  # which a check with numbers would precede
+    config = model.get_decoder().config.get_text_config()
+    setattr(config, ATTENTION, tree_attentions(torch.device("cuda"), config)[0])  # a check with numbers would precede
     return Reader(model, PassBudget(learner.micro_tokens), 1.0, "trie")
 
 

@@ -15,7 +15,7 @@ _Scores = tuple[torch.Tensor, torch.Tensor]
 
 
 def free_scores(
-    head: torch.nn.Linear, states: torch.Tensor, targets: torch.Tensor, temperature: float
+    head: torch.nn.Linear, states: torch.Tensor, targets: torch.Tensor, temperature: float, place: str | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Log-probability and entropy (T,) of tokens among all of the vocabulary.
 
@@ -23,9 +23,10 @@ def free_scores(
         head: from hidden states to logits.
         states: (T, D) out of which each is predicted.
         targets: (T,) the tokens.
+        place: kind of device for which blocks are sized; None: that of the states.
     """
     if type(head) in (torch.nn.Linear, Float32Head) and len(states) * head.weight.shape[0] > AT_ONCE:
-        return blockwise_scores(head, states, targets, temperature)
+        return blockwise_scores(head, states, targets, temperature, place)
 
     def scores_of(states: torch.Tensor, piece: slice) -> _Scores:
         logits = head(states)

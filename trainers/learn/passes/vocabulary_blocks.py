@@ -17,6 +17,8 @@ from torch.nn.functional import linear
 from manyturn.agents.model.float32_head import Float32Head
 
 AT_ONCE = 2**22  # logits of a block
+# On a GPU, where a block costs launches, and a piece of the head's weights is brought into their type for each.
+GPU_AT_ONCE = 2**25
 _WORDS = 2**13  # of the vocabulary in a block, at most
 
 
@@ -25,22 +27,23 @@ class _Block(NamedTuple):
     words: slice
 
 
-def _blocks(tokens: int, words: int) -> Iterator[_Block]:
-    """All blocks; those of the same tokens follow each other."""
-    wide = min(words, _WORDS, AT_ONCE)
-    high = max(1, AT_ONCE // wide)
+def _blocks(tokens: int, words: int, at_once: int) -> Iterator[_Block]:
+    """All blocks of so many logits at most; those of the same tokens follow each other."""
+    wide = min(words, _WORDS, at_once)
+    high = max(1, at_once // wide)
     for top in range(0, tokens, high):
         for first_word in range(0, words, wide):
             yield _Block(slice(top, min(top + high, tokens)), slice(first_word, min(first_word + wide, words)))
 
 
 class _Head(NamedTuple):
-    """From hidden states to logits; ``computed`` is the type of products."""
+    """From hidden states to logits; ``computed`` is the type of products, ``at_once`` the logits of a block."""
 
     weight: torch.Tensor
     bias: torch.Tensor | None
     temperature: float
     computed: torch.dtype
+    at_once: int
 
     @property
     def summed(self) -> torch.dtype:
@@ -68,13 +71,12 @@ class _Scores(torch.autograd.Function):
         targets: torch.Tensor,
         weight: torch.Tensor,
         bias: torch.Tensor | None,
-        temperature: float,
-        computed: torch.dtype,
+        settings: tuple[float, torch.dtype, int],
     ) -> Any:
-        head = _Head(weight, bias, temperature, computed)
+        head = _Head(weight, bias, *settings)
         largest = states.new_full((len(states),), float("-inf"), dtype=head.summed)
         total, weighted, own = (torch.zeros_like(largest) for _ in range(3))
-        for block in _blocks(len(states), len(weight)):
+        for block in _blocks(len(states), len(weight), head.at_once):
             at, logits = block.tokens, head.logits(states, block)
             column, is_here = _own(targets, block)
             own[at] = torch.where(is_here, logits.gather(1, column)[:, 0], own[at])
@@ -89,7 +91,7 @@ class _Scores(torch.autograd.Function):
         # The largest logit is kept apart from the logarithm of the sum: their sum has fewer digits after the point.
         spread = total.log()
         entropy = spread - weighted / total
-        ctx.settings = temperature, computed
+        ctx.settings = settings
         ctx.save_for_backward(states, targets, weight, bias, largest, spread, entropy)
         ctx.set_materialize_grads(False)
         return own - largest - spread, entropy
@@ -106,7 +108,7 @@ class _Scores(torch.autograd.Function):
                 (states, weight, bias), (ctx.needs_input_grad[i] for i in (0, 2, 3)), strict=True
             )
         )
-        for block in _blocks(len(states), len(weight)):
+        for block in _blocks(len(states), len(weight), head.at_once):
             at, words = block
             logs = head.logits(states, block).sub_(largest[at, None]).sub_(spread[at, None])
             slope = logs.exp()
@@ -126,16 +128,17 @@ class _Scores(torch.autograd.Function):
                 by_weight[words] += slope.T @ states[at].to(head.computed)
         slopes = ((by_states, states), (by_weight, weight), (by_bias, bias))
         at_states, at_weight, at_bias = (None if slope is None else slope.to(of.dtype) for slope, of in slopes)
-        return at_states, None, at_weight, at_bias, None, None
+        return at_states, None, at_weight, at_bias, None
 
 
 def blockwise_scores(
-    head: torch.nn.Linear, states: torch.Tensor, targets: torch.Tensor, temperature: float
+    head: torch.nn.Linear, states: torch.Tensor, targets: torch.Tensor, temperature: float, place: str | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The result of ``free_scores`` for the same arguments, computed in blocks."""
     kind = states.device.type
+    at_once = GPU_AT_ONCE if (place or kind) == "cuda" else AT_ONCE
     computed = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else head.weight.dtype
     if isinstance(head, Float32Head):
         computed = torch.promote_types(head.weight.dtype, torch.float32)
     with torch.autocast(kind, enabled=False):
-        return _Scores.apply(states, targets, head.weight, head.bias, temperature, computed)
+        return _Scores.apply(states, targets, head.weight, head.bias, (temperature, computed, at_once))

@@ -1,5 +1,6 @@
 """Scores out of blocks of logits are those out of all logits, forwards and backwards, and blocks stay small."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from learner_steps import episodes_of, learn, learner, weights
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from manyturn.trainers.learn.learner.operation_count import OperationCounter
 from manyturn.trainers.learn.passes import token_logprobs, vocabulary_blocks
 from manyturn.trainers.learn.passes.token_logprobs import free_scores
 from manyturn.trainers.learn.passes.vocabulary_blocks import blockwise_scores
@@ -130,3 +132,17 @@ def test_a_step_of_learning_moves_the_weights_as_it_does_with_all_logits(
         found[at_once] = [*weights(made), torch.tensor([figures["entropy"], figures["grad_norm"]])]
     for mine, other in zip(found[35], found[10**9], strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-7, atol=1e-9)
+
+
+def test_a_gpu_takes_fewer_and_larger_blocks_with_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_logprobs, "AT_ONCE", 1)
+    monkeypatch.setattr(vocabulary_blocks, "GPU_AT_ONCE", 10 * vocabulary_blocks.AT_ONCE)
+    head, given_ = case(50, 20, True, 0, torch.float64)
+    found, products = list[Slopes](), list[int]()
+    for place in (None, "cuda"):
+        with OperationCounter() as counter:
+            found.append(with_slopes(partial(free_scores, place=place), head, given_, 1.0))
+        products.append(len(counter.operations))
+    assert products[1] < products[0] / 5
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)

@@ -34,8 +34,9 @@ slow = pytest.mark.slow
 )
 def test_a_step_finds_all_its_tensors_on_one_device(recipe, more, tmp_path):
     config = parse_config(overlay(overlay(load_recipe(recipe), SMALL), more))
-    with pretended():
+    with pretended() as events:
         told = asyncio.run(steps(config, tmp_path / "run", 2))
+    assert "attention in one call" in events, "runs of a tree attend one by one, which launches ten times as much"
     assert len(told) == 2 and all(math.isfinite(line["grad_norm"]) for line in told)
     assert not any(line["out_of_memory"] for line in told)
 

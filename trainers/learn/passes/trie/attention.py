@@ -1,88 +1,54 @@
 """Attention of the nodes of a tree: each sees its ancestors and itself, and nothing else.
 
-A run of nodes attends at once to the keys of its ancestors and to its own. No mask spans the pass, so that rows which
-share nothing cost what they cost alone. The keys and values of ancestors are copied for each run; that copy is never
-longer than the rows would be one after the other.
-
-The kernel is PyTorch's, as for rows that are padded. It attends without a mask, and faster, where queries begin at the
-first key. So a long run after a short beginning takes the queries of that beginning along, and drops what they find.
-Another kernel that can attend to gathered keys, such as one of variable lengths on a GPU, takes the place of
-``attend``.
+There are two ways, and both give the same. On a GPU all runs attend in one call of variable lengths
+(``segment_attention.py``), which launches few operations. On a CPU each run attends in a call of its own
+(``piece_attention.py``), which takes less time there; so it is too for types and sizes that the GPU's kernel has not.
 """
 
+import contextlib
+import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from manyturn.agents.model.language_model import ModelError
+from manyturn.trainers.learn.passes.trie.piece_attention import Pieces
+from manyturn.trainers.learn.passes.trie.segment_attention import Segments
 from manyturn.trainers.learn.passes.trie.tree import Stretch, Tree
 
-NAME = "manyturn_tree"
+IN_PIECES, IN_ONE_CALL = "manyturn_tree", "manyturn_tree_in_one_call"
 # Where each layer looks up its attention function; the library's own way to set it goes through all modules.
 ATTENTION = "_attn_implementation"
 _NEEDS = 'packing needs: set learner.packing = "padding"'
 # Of the largest number; another position is further off.
 _ROUNDING = {torch.float64: 1e-3, torch.float32: 1e-3, torch.float16: 0.02, torch.bfloat16: 0.05}
-_LONG = 3  # times as long as its beginning a run is that takes the beginning's queries along
 _LAYOUT = "manyturn_layout"  # the argument by which a layout comes to the attention of every layer
+_FLASH_TYPES, _FLASH_SIZE, _FLASH_STEP = (torch.float16, torch.bfloat16), 256, 8  # of a head, on a GPU
 
 
 class Layout:
-    """Places of the runs of a pass, for the attention of every layer.
+    """The runs of a pass, for the attention of every layer.
 
     Args:
         device: of the model.
     """
 
     def __init__(self, runs: Sequence[Stretch], device: torch.device):
-        self._lengths = [run.end - run.start for run in runs]
-        self._shared = [len(run.before) for run in runs]
-        self._extra = [len(run.before) if _LONG * len(run.before) <= run.end - run.start else 0 for run in runs]
-        self._before = self._nodes([run.before for run in runs], device)
-        self._taken = self._nodes([run.before[:extra] for run, extra in zip(runs, self._extra, strict=True)], device)
-        sizes = zip(self._shared, self._extra, self._lengths, strict=True)
-        self._masks = [self._mask(shared - extra, length, device) for shared, extra, length in sizes]
+        self._runs, self._device = runs, device
 
-    @staticmethod
-    def _nodes(of: Sequence[np.ndarray], device: torch.device) -> torch.Tensor | None:
-        """The nodes of all runs, one after the other; None if there are none."""
-        nodes = np.concatenate([np.empty(0, np.int64), *of])
-        return torch.from_numpy(nodes).to(device) if len(nodes) else None
+    @cached_property
+    def pieces(self) -> Pieces:
+        return Pieces(self._runs, self._device)
 
-    @staticmethod
-    def _mask(shared: int, length: int, device: torch.device) -> torch.Tensor | None:
-        """Mask of the keys that a run's queries see (1, 1, length, shared + length); None: as usual, or all of them."""
-        if not shared or length == 1:
-            return None
-        sees = torch.ones(length, shared + length, dtype=torch.bool, device=device)
-        return sees.tril_(shared)[None, None]
-
-    def attend(
-        self, module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **others: Any
-    ) -> torch.Tensor:
-        """Attention output of the nodes (1, heads, N, size): (1, N, heads, size)."""
-        queries = self._after(query, self._taken, self._extra)
-        keys, values = (self._after(states, self._before, self._shared) for states in (key, value))
-        outputs = [
-            sdpa_attention_forward(module, query_run, key_run, value_run, mask, **others)[0][:, extra:]
-            for query_run, key_run, value_run, mask, extra in zip(
-                queries, keys, values, self._masks, self._extra, strict=True
-            )
-        ]
-        return torch.cat(outputs, 1)
-
-    def _after(self, states: torch.Tensor, nodes: torch.Tensor | None, sizes: list[int]) -> Sequence[torch.Tensor]:
-        """The states of each run (1, heads, length, size), after those of its share of some nodes."""
-        own = states.split(self._lengths, 2)
-        if nodes is None:
-            return own
-        shared = states.index_select(2, nodes).split(sizes, 2)
-        return [torch.cat(both, 2) if len(both[0][0, 0]) else both[1] for both in zip(shared, own, strict=True)]
+    @cached_property
+    def segments(self) -> Segments:
+        return Segments(self._runs, self._device)
 
 
 def tree_inputs(tree: Tree, device: torch.device) -> dict[str, Any]:
@@ -102,7 +68,14 @@ def at_nodes(tree: Tree, rows: Sequence[torch.Tensor]) -> torch.Tensor:
     return states[None]
 
 
-@torch.no_grad()
+def tree_attentions(device: torch.device, config: PreTrainedConfig) -> tuple[str, ...]:
+    """Names of the ways in which a model can attend on a device, the faster one first."""
+    text = config.get_text_config()
+    size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    is_flash = size <= _FLASH_SIZE and not size % _FLASH_STEP
+    return (IN_ONE_CALL, IN_PIECES) if device.type == "cuda" and is_flash else (IN_PIECES,)
+
+
 def attend_by_tree(decoder: PreTrainedModel) -> None:
     """Have a model find the layout of a pass. One without a layout is computed as before, to the bit.
 
@@ -112,26 +85,45 @@ def attend_by_tree(decoder: PreTrainedModel) -> None:
         ModelError: the model has another attention, or its nodes are not what rows of their own are.
     """
     config = decoder.config.get_text_config()
-    if getattr(config, ATTENTION) == NAME:
+    if getattr(config, ATTENTION) in (IN_PIECES, IN_ONE_CALL):
         return
     name = type(decoder).__name__
     if getattr(config, ATTENTION) != "sdpa":
         raise ModelError(f"{name} has no attention of PyTorch's own, which {_NEEDS}")
+    for attention in tree_attentions(decoder.device, config):
+        reason = "other numbers"
+        try:
+            if _is_alike(decoder, attention):
+                return
+        except (RuntimeError, ValueError) as error:  # a card or a PyTorch without the kernel
+            if attention == IN_PIECES:
+                raise
+            reason = str(error).partition("\n")[0]
+        setattr(config, ATTENTION, "sdpa")
+        if attention == IN_ONE_CALL:
+            warnings.warn(f"attention in one call fails here ({reason}): each run attends by itself", stacklevel=2)
+    raise ModelError(f"{name} does not compute tokens by their position and what they attend to, which {_NEEDS}")
+
+
+@torch.no_grad()
+def _is_alike(decoder: PreTrainedModel, attention: str) -> bool:
+    """True if the nodes of a tree are what its rows are by themselves; the decoder has the attention then."""
     rows = [np.array(row) for row in ([1, 2, 3, 4, 5], [1, 2, 3, 6], [1, 2, 7, 4, 5, 2], [3, 2, 1])]
-    apart = [decoder(input_ids=torch.from_numpy(row[None]).to(decoder.device), use_cache=False) for row in rows]
-    setattr(config, ATTENTION, NAME)
-    tree = Tree.of(rows, least=1)
-    nodes = decoder(**tree_inputs(tree, decoder.device), use_cache=False).last_hidden_state[0]
+    on_gpu = attention == IN_ONE_CALL and decoder.device.type == "cuda"
+    with torch.autocast("cuda", torch.bfloat16) if on_gpu else contextlib.nullcontext():
+        apart = [decoder(input_ids=torch.from_numpy(row[None]).to(decoder.device), use_cache=False) for row in rows]
+        setattr(decoder.config.get_text_config(), ATTENTION, attention)
+        tree = Tree.of(rows, least=1)
+        nodes = decoder(**tree_inputs(tree, decoder.device), use_cache=False).last_hidden_state[0]
+    bound = _ROUNDING[torch.bfloat16 if on_gpu else nodes.dtype]
     for alone, row in zip(apart, tree.rows, strict=True):
         states = alone.last_hidden_state[0]
-        if not (nodes[row] - states).abs().max() <= _ROUNDING[states.dtype] * states.abs().max():
-            setattr(config, ATTENTION, "sdpa")
-            raise ModelError(
-                f"{name} does not compute tokens by their position and what they attend to, which {_NEEDS}"
-            )
+        if not (nodes[row] - states).abs().max() <= bound * states.abs().max():
+            return False
+    return True
 
 
-def _attention(
+def _in_pieces(
     module: torch.nn.Module,
     query: torch.Tensor,
     key: torch.Tensor,
@@ -143,8 +135,34 @@ def _attention(
     layout = others.pop(_LAYOUT, None)
     if layout is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **others)
-    return layout.attend(module, query, key, value, **others), None
+    return layout.pieces.attend(module, query, key, value, **others), None
 
 
-AttentionInterface.register(NAME, _attention)
-AttentionMaskInterface.register(NAME, sdpa_mask)
+def _in_one_call(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    **others: Any,
+) -> tuple[torch.Tensor, None]:
+    """The same in one call, where there is a layout and the kernel computes in the model's type."""
+    kind, layout = _computed(query), others.get(_LAYOUT)
+    on_gpu = query.device.type == "cuda"
+    if layout is None or others.get("dropout") or (on_gpu and kind not in _FLASH_TYPES):
+        return _in_pieces(module, query, key, value, attention_mask, **others)
+    scale = others.get("scaling") or query.shape[-1] ** -0.5
+    return layout.segments.attend(query.to(kind), key.to(kind), value.to(kind), scale), None
+
+
+def _computed(query: torch.Tensor) -> torch.dtype:
+    """The type in which PyTorch's own attention would compute."""
+    device = query.device.type
+    if query.dtype != torch.float64 and torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return query.dtype
+
+
+for _name, _function in ((IN_PIECES, _in_pieces), (IN_ONE_CALL, _in_one_call)):
+    AttentionInterface.register(_name, _function)
+    AttentionMaskInterface.register(_name, sdpa_mask)

@@ -22,7 +22,8 @@ from manyturn.agents.model.language_model import ModelError
 from manyturn.trainers.learn.passes.forward import BodyReader, Reader, encoded, recompute_activations
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
 from manyturn.trainers.learn.passes.samples import Sample
-from manyturn.trainers.learn.passes.trie.attention import NAME, attend_by_tree
+from manyturn.trainers.learn.passes.trie import attention
+from manyturn.trainers.learn.passes.trie.attention import IN_ONE_CALL, IN_PIECES, attend_by_tree
 from manyturn.trainers.learn.passes.trie.packing import LEAST
 
 FEW = settings(deadline=None, max_examples=8, suppress_health_check=list(HealthCheck))
@@ -75,8 +76,13 @@ def test_shared_tokens_are_those_of_samples_of_their_own(double, least, monkeypa
     ],
     ids=["groups of query heads", "normalised queries", "learnt positions"],
 )
-@pytest.mark.parametrize("recomputed", [False, True])
-def test_every_kind_of_full_attention_attends_to_ancestors(body, recomputed):
+@pytest.mark.parametrize(
+    ("recomputed", "way"),
+    [(False, IN_PIECES), (True, IN_PIECES), (True, IN_ONE_CALL)],
+    ids=["plain", "again", "one call"],
+)
+def test_every_kind_of_full_attention_attends_to_ancestors(body, recomputed, way, monkeypatch):
+    monkeypatch.setattr(attention, "tree_attentions", lambda *_: (way,))
     torch.manual_seed(0)
     decoder = body().eval()
     in_double(decoder)
@@ -107,7 +113,7 @@ def test_a_pass_without_a_tree_keeps_its_bits():
     samples, language = episodes_of(), model()
     before = encoded(language.model.get_decoder(), samples)[1].hidden
     reader = Reader(language.model, PassBudget(10_000), 1.0, "trie")
-    assert language.model.config._attn_implementation == NAME
+    assert language.model.config._attn_implementation == IN_PIECES
     assert equal([before], [encoded(reader.body, samples)[1].hidden])
 
 
@@ -115,7 +121,7 @@ def test_a_model_that_is_saved_does_not_ask_for_this_attention(tmp_path):
     language = model()
     Reader(language.model, PassBudget(10_000), 1.0, "trie")
     language.model.save_pretrained(tmp_path)
-    assert NAME not in (tmp_path / "config.json").read_text()
+    assert IN_PIECES not in (tmp_path / "config.json").read_text()
 
 
 class Deaf(LlamaModel):
@@ -134,7 +140,7 @@ class Deaf(LlamaModel):
 )
 def test_a_model_that_would_compute_something_else_is_refused_by_name(decoder, words):
     made = decoder().eval()
-    attention = made.config._attn_implementation
+    before = made.config._attn_implementation
     with pytest.raises(ModelError, match=f'{words}.*learner.packing = "padding"'):
         attend_by_tree(made)
-    assert made.config._attn_implementation == attention
+    assert made.config._attn_implementation == before
