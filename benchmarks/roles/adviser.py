@@ -5,8 +5,9 @@
 
 The model plays easy mazes alone, with the advice of random commands, and with an adviser of the recipe ``adviser-tiny``
 before and after training; all on the same held-out tasks. In a run's own greedy figures the adviser is greedy and the
-model samples; where a name ends in ``both_greedy``, both are greedy. ``MODEL`` is the folder of SmolLM2-135M-Instruct,
-whose weights never change. The same command continues runs that were interrupted. ``adviser.toml`` has what was expected.
+model samples; where a name ends in ``both_greedy``, both are greedy. ``MODEL`` is the folder of
+SmolLM2-135M-Instruct, whose weights never change. The same command continues runs that were interrupted.
+``adviser.toml`` has what was expected.
 """
 
 import argparse
