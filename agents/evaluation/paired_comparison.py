@@ -79,6 +79,8 @@ def read_evaluation(path: Path) -> Evaluated:
             raise CompareError(f"{path} was evaluated in several environments: name one of {names}")
         if not path.exists() and (near := near_folder(path)):
             raise CompareError(f"there is no folder {path}: did you mean {near}?")
+        if below := sorted(file.parent for file in path.glob("**/summary.json")):
+            raise CompareError(f"{path} holds evaluations: name one of them, such as {below[-1]}")
         raise CompareError(f"{path} holds no evaluation: make one with manyturn evaluate POLICY --out {path}")
     folder = complete[0]
     try:
@@ -317,7 +319,10 @@ def _notes(evaluations: Sequence[Evaluated]) -> list[str]:
 def _experience(summary: Mapping[str, Any]) -> str:
     """The experience that a policy was shown, as notes name it."""
     facts = summary.get("experience")
-    return "none" if facts is None else f"{facts['hash'][:8]} (version {facts['version']})"
+    if facts is None:
+        return "none"
+    by_hand = ", by hand" if facts.get("by_hand") else ""
+    return f"{facts['hash'][:8]} (version {facts['version']}{by_hand})"
 
 
 def _of_all_roles(summary: Mapping[str, Any], name: str) -> Any:

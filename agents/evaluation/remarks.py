@@ -18,7 +18,7 @@ def remarks(summary: Mapping[str, Any], *, invalid_explained: bool = False) -> l
         summary: as ``summarise`` makes it.
         invalid_explained: say nothing about invalid replies, since another remark does.
     """
-    faults, chosen = _faults(summary, invalid_explained), selection_remark(summary["panel"])
+    faults, chosen = fault_remarks(summary, invalid_explained), selection_remark(summary["panel"])
     lines = [*_tampered(summary), *_limited(summary), *faults, *_unpriced(summary), *_waited(summary), *_floor(summary)]
     return lines if chosen is None else [chosen, *lines]
 
@@ -38,8 +38,12 @@ def is_limited(summary: Mapping[str, Any]) -> bool:
     return bool((summary.get("agent") or {}).get("only_admissible"))
 
 
-def _faults(summary: Mapping[str, Any], explained: bool) -> Iterator[str]:
-    """One line on the replies that meant nothing: the causes, the most frequent first."""
+def fault_remarks(summary: Mapping[str, Any], explained: bool) -> Iterator[str]:
+    """At most one line on the replies that meant nothing: the causes, the most frequent first.
+
+    Args:
+        explained: say nothing about invalid replies, since another remark does.
+    """
     rates = dict(summary["fault_rates"]) | {"cut": summary["cut_reply_rate"] or 0.0}
     broken = 0.0 if explained else rates.pop("format", 0.0)
     clauses = sorted(

@@ -25,11 +25,11 @@ class Attempt:
 
     Attributes:
         member: place among the attempts at its task.
-        success: whether the goal was reached; None where the environment does not say.
+        success: True if the goal was reached; None where the environment does not say.
         score: sum of rewards; None where it is unknown.
         steps: K turns.
         last: the final observation.
-        ending: how it ended, with the limit that ended it.
+        ending: kind of its end, with the limit that ended it.
     """
 
     member: int

@@ -18,6 +18,8 @@ from manyturn.agents.evaluation.evaluate import (
     policy_settings,
 )
 from manyturn.agents.evaluation.finished_episodes import Progress
+from manyturn.agents.evaluation.format_mismatch import reply_remarks
+from manyturn.agents.evaluation.remarks import fault_remarks
 from manyturn.agents.experience.attempts import attempts_of
 from manyturn.agents.experience.budget import Budgeted, BudgetSpent, Purse
 from manyturn.agents.experience.experienced_policy import Experienced
@@ -126,7 +128,7 @@ async def improve(
     asking again what was finished.
 
     Args:
-        seats: where episodes run.
+        seats: places of the episodes.
         policy: attempts the tasks.
         writer: is asked for texts; None where the method asks for none.
 
@@ -327,9 +329,12 @@ def _made(folder: Path) -> Path:
 
 
 def _figures(evaluation: Evaluation) -> dict[str, Any]:
-    """Figures of an evaluation as a round has them."""
+    """Figures of an evaluation as a round has them, with remarks on replies that meant nothing."""
     summary = evaluation.summary
-    return {**summary["success"], "return": summary["return"]["mean"], "errors": summary["errors"]["n"]}
+    notes = reply_remarks(evaluation.episodes, evaluation.turns, summary["agent"])
+    remarks = [*notes.lines, *fault_remarks(summary, notes.explain_invalid)]
+    figures = {**summary["success"], "return": summary["return"]["mean"], "errors": summary["errors"]["n"]}
+    return figures | ({"remarks": remarks} if remarks else {})
 
 
 def _settings(

@@ -17,7 +17,7 @@ class PoolConfig(Options):
     split: str = "train"
     """The split that they are taken from."""
     limit: int = Field(default=16, ge=1)
-    """How many at most; ``--tasks`` chooses others than the first."""
+    """Most tasks; ``--tasks`` chooses others than the first."""
     batch: int | None = Field(default=None, ge=1)
     """Tasks of a round, drawn without repetition until all had their turn. Default: all of them in each round."""
 
@@ -39,7 +39,7 @@ class ImprovementConfig(Options):
     """Options of ``manyturn improve``."""
 
     method: Annotated[Any, METHODS.field]
-    """How attempts become experience."""
+    """Method that turns attempts into experience."""
     rounds: int = Field(default=3, ge=1)
     """Rounds of attempts; more of them continue an improvement that has ended."""
     seed: int = 0
@@ -47,7 +47,7 @@ class ImprovementConfig(Options):
     length: int = Field(default=512, ge=16)
     """Longest text of a writer that is a model in this process, in tokens; an endpoint has sampling.max_tokens."""
     retrieval: Annotated[Any, RETRIEVALS.field] = Bm25Config()
-    """How entries about single tasks are found for a task: bm25, by words, or embedding, by vectors of a model."""
+    """Search for entries about single tasks that fit a task: bm25, by words, or embedding, by vectors of a model."""
     pool: PoolConfig = PoolConfig()
     validation: ValidationConfig = ValidationConfig()
     budget: BudgetConfig = BudgetConfig()

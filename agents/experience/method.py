@@ -62,8 +62,8 @@ class Method(abc.ABC):
     """Base of the methods. It keeps nothing from round to round: what it learns is in the experience.
 
     Attributes:
-        writes: whether it asks the writer for texts.
-        by_task: whether it makes entries about single tasks, which are found by how much tasks resemble each other.
+        writes: True if it asks the writer for texts.
+        by_task: True if it makes entries about single tasks, which are shown at tasks that resemble these.
         shown: entries about single tasks that a policy is shown at most.
     """
 

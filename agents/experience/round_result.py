@@ -21,7 +21,7 @@ class RoundResult:
         round: its number.
         experience: hash, version and counts of the experience that it ended with, see ``Experience.facts``.
         attempts: success with its interval and errors of its attempts, made with the experience of the round before;
-            None where none was made.
+            None where none was made. ``remarks`` has lines on replies that meant nothing, here and in validation.
         solved: ids of the tasks of the pool that an attempt has solved by now.
         validation: decoding -> success with its interval on the held-out panel, return and errors.
         unchanged_since: the round that measured the same experience; None if this one did.

@@ -59,7 +59,7 @@ class Experience:
         method: name and options of the method that wrote it.
         by_hand: entries were written by hand, so that not all tasks behind them are known.
         trained: ``Task.content`` of every task that the policies which attempted and wrote were trained on.
-        retrieval: how entries about single tasks are found, if not by BM25.
+        retrieval: options of the search for entries about single tasks, if not BM25.
     """
 
     entries: tuple[ExperienceEntry, ...] = ()
@@ -100,7 +100,8 @@ class Experience:
     def facts(self) -> dict[str, Any]:
         """The experience in summaries."""
         counts = {"entries": len(self.entries), "tasks": len(self.attempted)}
-        return {"hash": self.hash, "version": self.version, **counts, "method": dict(self.method), "env": self.env}
+        facts = {"hash": self.hash, "version": self.version, **counts, "method": dict(self.method), "env": self.env}
+        return facts | ({"by_hand": True} if self.by_hand else {})
 
     @property
     def label(self) -> str:
@@ -168,6 +169,8 @@ class Experience:
         origin = f" by {self.method['name']}" if "name" in self.method else ""
         counts = f"{len(self.entries)} entries from {len(self.attempted)} tasks of {self.env}"
         lines = [f"# Experience, version {self.version}", "", f"{counts}{origin}; hash {self.hash[:8]}.", ""]
+        if self.by_hand:
+            lines += ["Some entries were written by hand. The tasks behind them are not known.", ""]
         for entry in self.entries:
             task = f", task {entry.task}" if entry.task else ""
             lines += [f"## {entry.id} (round {entry.round}{task})", "", entry.text, ""]

@@ -47,10 +47,10 @@ class Writer:
         policy: writes; None where the method asks for no texts.
         journal: of answers.
         seed: sampling noise derives from it.
-        purse: what may be spent.
+        purse: limits of the spending.
 
     Attributes:
-        spent: what each round's texts took, by the round's number.
+        spent: tokens and cost of each round's texts, by the round's number.
         unwritten: rounds' texts that a limit of the writer left out, by the round's number.
     """
 

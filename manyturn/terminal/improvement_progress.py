@@ -20,13 +20,14 @@ class RoundLines:
     """Prints each round when it has ended.
 
     Args:
-        name: what the policy is called.
+        name: of the policy.
         tasks: number of tasks in the pool.
-        console: where rounds are printed; default: standard output.
+        console: prints the rounds; default: standard output.
     """
 
     def __init__(self, name: str, tasks: int, console: Console | None = None):
         self._name, self._tasks, self._console = name, tasks, console or Console(highlight=False)
+        self._remarked = False
 
     @property
     def watcher(self) -> Watcher:
@@ -49,6 +50,15 @@ class RoundLines:
         if result.unwritten:
             parts.append(f"{result.unwritten} prompts were too long for the writer")
         say("; ".join([*parts, *cost_of(result.total)]), self._console)
+        self._remark(result)
+
+    def _remark(self, result: RoundResult) -> None:
+        """Print the remarks of the first round that has any; those of later ones are in its file."""
+        figures = [result.attempts or {}, *result.validation.values()]
+        lines = dict.fromkeys(line for one in figures for line in one.get("remarks", ()))
+        for line in () if self._remarked else lines:
+            say(f"note: {line}", self._console)
+        self._remarked = self._remarked or bool(lines)
 
 
 def _held_out(name: str, figures: Mapping[str, Any]) -> str:

@@ -195,7 +195,8 @@ class TestHeldOut:
         words = ("evaluate", "doors.py:trier", "--env", "doors.py:Passwords", "--out", "own")
         ended = command(*words, "--experience", "own.jsonl")
         assert ended.code == 0 and "by hand" in ended.err
-        assert json.loads(Path("own/summary.json").read_text())["success"]["mean"] == 0.2
+        summary = json.loads(Path("own/summary.json").read_text())
+        assert summary["success"]["mean"] == 0.2 and summary["experience"]["by_hand"]
         made = mt.improve("doors.py:trier", "doors.py:Passwords", out="on", method="cases", experience="own.jsonl")
         assert made.experience.by_hand and read_experience(Path("on")).by_hand, "rounds do not wash it clean"
 
@@ -271,6 +272,18 @@ def test_what_would_have_no_effect_is_refused_before_anything_is_asked(command, 
     ended = command(*GUESSING, *(word.format(here=tmp_path) for word in words), "--out", tmp_path / "out")
     assert ended.code == command_exit.BAD_INPUT and fix in ended.err and not model.requests
     assert issubclass(kind, ValueError)
+
+
+def test_replies_that_all_mean_nothing_are_noted_once_and_evaluations_below_a_folder_are_named(
+    command, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("mute.py").write_text("def mute(observation, info):\n    return 'hm'\n")
+    sizes = ("--pool.limit", 2, "--validation.limit", 2, "--rounds", 1)
+    ended = command("improve", "mute.py:mute", "--env", ENV, "--method", "cases", *sizes, "--out", "out")
+    assert ended.code == 0 and ended.out.count("note: every action is invalid") == 1
+    refused = command("report", "out")
+    assert refused.code == command_exit.BAD_INPUT and "out/rounds/1/validation" in refused.err
 
 
 def test_policies_that_read_no_instructions_or_write_nothing_are_refused(tiny_run, tmp_path):

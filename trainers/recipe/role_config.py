@@ -73,11 +73,11 @@ class RoleConfig(Options):
     FILE.py:POLICY, past:K, or a word with a slash, which is the folder of a run, a checkpoint or a model. Only those
     that the run trains learn."""
     agent: AgentConfig | None = None
-    """How a model or an endpoint acts in this role; unset: as in an evaluation. A run acts as it was trained."""
+    """Options of a model or an endpoint in this role; unset: as in an evaluation. A run acts as it was trained."""
     sampling: EndpointSampling | None = None
-    """How its replies are drawn. All but temperature and max_tokens are of endpoints."""
+    """Sampling of its replies. All but temperature and max_tokens are of endpoints."""
     endpoint: NamedHeaders | None = None
-    """Where the endpoint is, how patient to be, and its prices."""
+    """Address of the endpoint, patience, and prices."""
 
     @model_validator(mode="before")
     @classmethod

@@ -25,7 +25,7 @@ class RetrievalConfig(Named):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The entries for retrieval in an experience: all that decides what is chosen, and no address; {} for BM25."""
+        """The entries for retrieval in an experience: all that decide the choice, and no address; {} for BM25."""
         return self.model_dump(mode="json")
 
 
@@ -52,7 +52,7 @@ class Ranking(abc.ABC):
         Args:
             folder: None for this process's memory.
             source: file or folder of an experience, next to which there may be vectors.
-            purse: what may be spent.
+            purse: limits of the spending.
         """
         if self.vectors is None:
             return

@@ -58,7 +58,7 @@ class Vectors:
 
     Attributes:
         round: the round of an improvement that pays for what is asked for now.
-        spent: what the vectors took, by round; those of earlier calls included.
+        spent: tokens and cost of the vectors, by round; those of earlier calls included.
     """
 
     def __init__(self, source: Embeddings, longest: int):

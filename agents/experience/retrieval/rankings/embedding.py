@@ -35,7 +35,7 @@ class EmbeddingConfig(RetrievalConfig):
     timeout: float = Field(default=60.0, gt=0)
     """Seconds that one request to the endpoint may take."""
     attempts: int = Field(default=6, ge=1)
-    """How often a request to the endpoint is tried before the episode ends in an error."""
+    """Tries of a request to the endpoint before the episode ends in an error."""
     price: float | None = Field(default=None, ge=0)
     """USD for a million tokens at the endpoint."""
 
