@@ -122,7 +122,7 @@ def test_complete_attribution_is_refused_exactly_where_it_changes_no_credit(meth
 
     def earned(seed: int) -> np.ndarray:
         predicted_K = np.random.default_rng(seed).integers(0, 8, len(batch.turn_K)) / 4
-        columns = {"action": batch.turn_K, "drawer": batch.episode_K}
+        columns = {"action": batch.turn_K + batch.episode_K % 2, "drawer": batch.episode_K}
         columns |= dict.fromkeys(("implicit", "reference"), np.zeros(len(batch.turn_K)))
         told = replace(batch, columns={**columns, "contribution": predicted_K})
         return advantage(spa(told, SpaConfig(completeness="residual_to_last")), method)
