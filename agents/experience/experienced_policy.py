@@ -62,7 +62,7 @@ class Experienced:
 
 
 def deafness(policy: Policy) -> str | None:
-    """Why experience has no effect on a policy, with the fix; None if it has one."""
+    """The reason for which experience has no effect on a policy, with the fix; None if it has one."""
     if isinstance(policy, Scripted | Replay):
         return f"experience has no effect on {policy.name}, which reads no instructions: leave it out"
     if not any(map(_reads_instructions, policy.members.values() if isinstance(policy, Cast) else [policy])):

@@ -97,7 +97,7 @@ class AgentConfig(Options):
         )
 
     def fault_of_choices(self, env: EnvFacts | None) -> str | None:
-        """Why replies cannot be limited to admissible commands, if they are to be."""
+        """The reason for which replies cannot be limited to admissible commands, if they are to be."""
         if not self.only_admissible:
             return None
         if self.reply_format.thinks:

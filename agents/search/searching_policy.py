@@ -62,7 +62,7 @@ class Searching:
         return getattr(self.agent, name)
 
     def fault_in(self, facts: EnvFacts) -> str | None:
-        """Why the search is impossible in an environment, with the fix; None if it is possible."""
+        """The reason for which an environment cannot be searched, with the fix; None if it is possible."""
         return self.value.fault_in(facts)
 
     def player(self, key: EpisodeKey, instructions: str) -> "SearchPlayer":

@@ -39,7 +39,7 @@ class PlaceValue(abc.ABC):
     engines: Sequence[Engine] = ()
 
     def fault_in(self, facts: EnvFacts) -> str | None:
-        """Why this value is unknown in an environment, with the fix; None if it is known."""
+        """The reason for which an environment has no such value, with the fix; None if it is known."""
         return None
 
     @abc.abstractmethod

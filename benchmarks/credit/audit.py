@@ -64,7 +64,7 @@ _TITLES = {
 
 
 def _own(name: str) -> str:
-    return f"{Path(__file__).with_name('worlds.py')}:{name}"
+    return f"{Path(__file__).with_name('worlds') / 'properties.py'}:{name}"
 
 
 WORLDS = {

@@ -21,7 +21,7 @@ from manyturn.audit.audit import credit_audit
 from manyturn.audit.result import plain
 
 OUT = RESULTS / "credit_horizon.json"
-ENV = f"{Path(__file__).with_name('horizon_world.py')}:Horizon"
+ENV = f"{Path(__file__).with_name('worlds') / 'horizon.py'}:Horizon"
 TURNS = (4, 8, 16, 32, 64)
 NOISE = 0.35
 METHODS = ("grpo", "gigpo", "hgpo", "graphgpo", "g2po", "rtmc", "forks", "turn_gae", "dual_gae", "situation_gae")

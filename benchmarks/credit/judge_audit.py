@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.credit.judged_worlds import PART
+from benchmarks.credit.worlds.judged import PART
 from benchmarks.kit.provenance import RESULTS, origin, write
 from manyturn.audit.audit import credit_audit
 from manyturn.audit.methods import methods_of
@@ -47,7 +47,7 @@ def main() -> None:
 
 def survey(world: str, noise: float, args: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[str, Any]:
     """The scores of each method by the share of verdicts that are turned round."""
-    env = f"{Path(__file__).with_name('judged_worlds.py')}:{world}"
+    env = f"{Path(__file__).with_name('worlds') / 'judged.py'}:{world}"
     methods = all_methods()
     audit = credit_audit(env, f"expert:{noise}", methods=methods, env_args=args, anchors=("environment",), **sizes)
     rows = dict[str, Any]()

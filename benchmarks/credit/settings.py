@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-WORLDS_FILE = Path(__file__).resolve().with_name("worlds.py")
+WORLDS_FILE = Path(__file__).resolve().with_name("worlds") / "properties.py"
 EPISODES = 128  # of a step, whatever the size of a group
 
 COMMON: dict[str, Any] = {
@@ -41,7 +41,7 @@ WORLDS: dict[str, dict[str, Any]] = {
     "shortcut": {"env": _own("Shortcut"), "warmup": {"noise": 0.4, "check_every": 10}},
     # Every group fails. The warm-up is of the taught form, where words of the task say what is right.
     "unmarked": {
-        "env": {"id": f"{Path(__file__).resolve().with_name('guided_world.py')}:UnmarkedPaths"},
+        "env": {"id": f"{Path(__file__).resolve().with_name('worlds') / 'guided.py'}:UnmarkedPaths"},
         "model": {"query_key_init": "equal"},
         "warmup": {
             "episodes": "stream",

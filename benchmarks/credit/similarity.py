@@ -32,7 +32,7 @@ from manyturn.trainers.credit.groups.situations import anchor_groups
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups, turn_batch
 
 OUT = RESULTS / "similarity.json"
-BUSY, PLAIN = f"{Path(__file__).with_name('noisy_shop.py')}:BusyShop", "manyturn/Shop-v0"
+BUSY, PLAIN = f"{Path(__file__).with_name('worlds') / 'noisy_shop.py'}:BusyShop", "manyturn/Shop-v0"
 WORLDS = {"busy_shop": BUSY, "support": "manyturn/Talk-Support-v0", "tutor": "manyturn/Talk-Tutor-v0", "shop": PLAIN}
 THRESHOLDS = (None, 0.95, 0.9, 0.8)
 TASKS, GROUP, NOISE, TURNS = 16, 8, 0.5, 30

@@ -124,7 +124,7 @@ def _values(draws: Draws, level: ClarifyLevel) -> dict[str, str]:
 
 
 def _counts(draws: Draws, fits: int) -> list[int]:
-    """How often each was taken: any number for one, 20 in all for several."""
+    """The number of each that was taken: any number for one, 20 in all for several."""
     if fits == 1:
         return [draws.between(1, 2 * _TIMES)]
     if fits == 2:

@@ -4,27 +4,25 @@ Source: that package's ``openenv.core.env_server``. Each environment object hold
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.env.text_space import TextSpace
-from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.registration.env_registry import OutsideLost
-from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.openenv.address import address_of
 from manyturn.envs.openenv.connection import Connection
 from manyturn.envs.openenv.faults import ActionRefused, BadAnswer
 from manyturn.envs.openenv.server_description import About
+from manyturn.envs.openenv.task_lists import ListedTasks
 from manyturn.envs.openenv.text_conversion import Shapes
 from manyturn.envs.openenv.turns import ServedTurn, read_turn
 
 _NO_ACTION = "That is not an action: "
 
 
-class ServedEnv(gymnasium.Env[str, str]):
+class ServedEnv(ListedTasks, gymnasium.Env[str, str]):
     """Environment of an OpenEnv server, as an environment of strings.
 
     A reward that the server leaves out adds nothing; an episode for which it never gives one is not scored. An action
@@ -66,7 +64,7 @@ class ServedEnv(gymnasium.Env[str, str]):
         if sessions is not None and sessions < 1:
             raise ValueError(f"sessions = {sessions} must be at least 1")
         self._address, self._seconds = address_of(url), timeout
-        self._about = About(self._address, timeout)
+        self._about = self._lists = About(self._address, timeout)
         self._shapes = Shapes(self._about.action, self._about.observation, action_field, observation_field)
         self.instructions = "\n\n".join(part for part in (self._about.description, self._shapes.rule) if part)
         self.served_version = self._about.version
@@ -78,29 +76,11 @@ class ServedEnv(gymnasium.Env[str, str]):
         self._connection: Connection | None = None
         self._turn, self._live, self._paid = 0, False, False
 
-    def tasks(self, split: str) -> Sequence[Task]:
-        """The tasks of a split."""
-        if split not in self.splits:
-            raise ValueError(f"the server has no split {split!r}; it has {', '.join(self.splits)}")
-        return self._about.tasks(split)
-
-    def find(self, task_id: str) -> Task:
-        """The task with this id."""
-        split, _, number = task_id.rpartition("/")
-        tasks = self.tasks(split) if split in self.splits else ()
-        if not number.isdecimal() or str(int(number)) != number or int(number) >= len(tasks):
-            raise KeyError(f"the server has no task {task_id!r}; an id looks like {self.splits[0]}/0")
-        return tasks[int(number)]
-
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Begin an episode of the task ``options["task"]``, a Task or its id, or of one that the seed draws."""
         super().reset(seed=seed)
         seed = seed if seed is not None else int(self.np_random.integers(2**32))
-        named = (options or {}).get("task")
-        if named is None:
-            tasks = self.tasks("train" if "train" in self.splits else self.splits[0])
-            named = tasks[int(generator("draw", seed).integers(len(tasks)))]
-        task = named if isinstance(named, Task) else self.find(named)
+        task = self._named_or_drawn(options, seed)
         if self._about.splits:
             data = {"seed": seed, "split": task.split, "index": int(task.id.rpartition("/")[2])}
         else:

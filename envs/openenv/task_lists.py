@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.registration.env_registry import NeedsSetup, OutsideLost
 from manyturn.envs.contract.tasks.task import GeneratedTasks, Task
 from manyturn.envs.openenv.address import Address
@@ -111,3 +112,36 @@ class TaskLists:
             return json.loads(raw)
         except (ValueError, RecursionError):
             raise BadAnswer(f"{where} gives no JSON: {short(raw.decode(errors='replace'))}") from None
+
+
+class ListedTasks:
+    """The methods of an environment of which a server lists the tasks.
+
+    Attributes:
+        splits: of the environment; at least one.
+    """
+
+    splits: tuple[str, ...]
+    _lists: TaskLists
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        """The tasks of a split."""
+        if split not in self.splits:
+            raise ValueError(f"the server has no split {split!r}; it has {', '.join(self.splits)}")
+        return self._lists.tasks(split)
+
+    def find(self, task_id: str) -> Task:
+        """The task with this id."""
+        split, _, number = task_id.rpartition("/")
+        tasks = self.tasks(split) if split in self.splits else ()
+        if not number.isdecimal() or str(int(number)) != number or int(number) >= len(tasks):
+            raise KeyError(f"the server has no task {task_id!r}; an id looks like {self.splits[0]}/0")
+        return tasks[int(number)]
+
+    def _named_or_drawn(self, options: Mapping[str, Any] | None, seed: int) -> Task:
+        """The task of ``options``, or one that the seed draws from ``train``, or else from the first split."""
+        named = (options or {}).get("task")
+        if named is None:
+            tasks = self.tasks("train" if "train" in self.splits else self.splits[0])
+            return tasks[int(generator("draw", seed).integers(len(tasks)))]
+        return named if isinstance(named, Task) else self.find(named)

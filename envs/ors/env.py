@@ -11,12 +11,11 @@ import gymnasium
 from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.env.text_space import TextSpace
-from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.registration.env_registry import NeedsSetup
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.openenv.address import address_of
 from manyturn.envs.openenv.faults import BadAnswer, short
-from manyturn.envs.openenv.task_lists import TaskLists
+from manyturn.envs.openenv.task_lists import ListedTasks, TaskLists
 from manyturn.envs.openenv.turns import ServedTurn, read_turn
 from manyturn.envs.ors.session import Session
 from manyturn.envs.ors.tool_texts import Tools, schemas_of, text_of
@@ -35,7 +34,7 @@ class _Result(NamedTuple):
     turn: ServedTurn | None
 
 
-class RewardServerEnv(gymnasium.Env[str, str]):
+class RewardServerEnv(ListedTasks, gymnasium.Env[str, str]):
     """Environment of an Open Reward Standard server, as an environment of strings.
 
     An action is a call of a tool, or a list of them, played in order until the episode is over; the turn's reward is
@@ -97,29 +96,11 @@ class RewardServerEnv(gymnasium.Env[str, str]):
         self._session: Session | None = None
         self._calls, self._paid = 0, False
 
-    def tasks(self, split: str) -> Sequence[Task]:
-        """The tasks of a split."""
-        if split not in self.splits:
-            raise ValueError(f"the server has no split {split!r}; it has {', '.join(self.splits)}")
-        return self._lists.tasks(split)
-
-    def find(self, task_id: str) -> Task:
-        """The task with this id."""
-        split, _, number = task_id.rpartition("/")
-        tasks = self.tasks(split) if split in self.splits else ()
-        if not number.isdecimal() or str(int(number)) != number or int(number) >= len(tasks):
-            raise KeyError(f"the server has no task {task_id!r}; an id looks like {self.splits[0]}/0")
-        return tasks[int(number)]
-
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Begin an episode of the task ``options["task"]``, a Task or its id, or of one that the seed draws."""
         super().reset(seed=seed)
         seed = seed if seed is not None else int(self.np_random.integers(2**32))
-        named = (options or {}).get("task")
-        if named is None:
-            tasks = self.tasks("train" if "train" in self.splits else self.splits[0])
-            named = tasks[int(generator("draw", seed).integers(len(tasks)))]
-        task = named if isinstance(named, Task) else self.find(named)
+        task = self._named_or_drawn(options, seed)
         self.close()
         self._calls, self._paid = 0, False
         session = Session(self._address, str(self._lists.name), self._seconds)

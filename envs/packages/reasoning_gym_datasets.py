@@ -58,7 +58,7 @@ _WHY = {
 
 
 def refusal(name: str) -> str | None:
-    """Why a dataset is not played, with what to do; None if it is.
+    """The reason for which a dataset is not played, with what to do; None if it is.
 
     >>> refusal("countdown")
     "countdown is not played: its scorer gives the answer to sympy's parser, which runs it as Python"

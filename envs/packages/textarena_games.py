@@ -37,7 +37,7 @@ _WHY = {
 
 
 def refusal(name: str, is_known: bool) -> str | None:
-    """Why a game is not played, with what to do; None if it is.
+    """The reason for which a game is not played, with what to do; None if it is.
 
     Args:
         is_known: whether the package has a game of that name.

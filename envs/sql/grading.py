@@ -40,7 +40,7 @@ def shared_columns(given: Result, right: Result) -> float:
 
 
 def parts(given: Result, right: Result) -> dict[str, float]:
-    """What an answer that ran is paid besides the outcome."""
+    """The partial rewards of an answer that ran."""
     shares = {"executes": 1.0, "columns": shared_columns(given, right), "overlap": overlap(given.rows, right.rows)}
     return {name: PARTS[name] * share for name, share in shares.items() if share}
 

@@ -105,7 +105,7 @@ def environment(package: str, taskset: dict[str, Any], options: dict[str, Any]) 
 
 
 def _refusal(env: Any) -> str | None:
-    """Why an environment cannot be played by one agent that answers with text."""
+    """The reason for which an environment cannot be played by one agent that answers with text."""
     roles = list(agent_config_fields(env.config))
     if len(roles) != 1:
         return f"it has the agents {', '.join(roles)}, and one agent plays here"
@@ -118,7 +118,7 @@ def _refusal(env: Any) -> str | None:
 
 
 def task_refusal(task: Any) -> str | None:
-    """Why a task cannot be played here."""
+    """The reason for which a task cannot be played here."""
     if task.config.judges:
         names = ", ".join(config.id for config in task.config.judges)
         return f"its judges ask a model ({names}): leave them out, with --env.args.taskset.task.judges '[]'"

@@ -148,7 +148,7 @@ def lacks(trainer: type[Any]) -> str | None:
 
 
 def _unfit(cfg: Any) -> str | None:
-    """Why these options of SkyRL and credit for tokens do not go together; None if they do."""
+    """The reason for which these options of SkyRL and credit for tokens do not go together; None if they do."""
     if (name := cfg.trainer.algorithm.advantage_estimator) != NAME:
         return f"trainer.algorithm.advantage_estimator = {name!r} gets no turns: set it to {NAME}"
     for path, why in UNFIT.items():

@@ -204,7 +204,7 @@ def lacks(trainer: type) -> str | None:
 
 
 def _unfit(credit: CreditConfig, epo: EpoConfig | None, options: dict[str, Any]) -> str | None:
-    """Why these options of TRL and credit for tokens do not go together; None if they do."""
+    """The reason for which these options of TRL and credit for tokens do not go together; None if they do."""
     for name in ("tools", "environment_factory"):
         if options.get(name):
             return f"TRL's loop for {name} does not say what a turn earned: play the episodes in rollout_func"

@@ -40,6 +40,7 @@ def test_the_command_ranks_methods_and_shows_every_turn(command, tmp_path):
     assert dots == len(scores) - len(summary["without_effect"])
 
 
+@pytest.mark.deep
 def test_workers_and_interruptions_change_no_bit(command, tmp_path):
     words = (*MAZE, "--methods", "grpo", "gigpo", "turn_gae")
     assert command(*words, "--out", tmp_path / "one").code == 0

@@ -106,6 +106,7 @@ def test_the_file_of_a_wrapper_from_a_plugin_counts(manyturn, tmp_path):
     assert refused.returncode == 2 and "six_parts.py differs" in refused.stderr and "--out" in refused.stderr
 
 
+@pytest.mark.deep
 def test_a_run_goes_on_in_another_environment_only_where_that_is_accepted(manyturn, tmp_path):
     folder, run = doors(tmp_path / "here"), tmp_path / "here" / "run"
     trained = manyturn(folder, "train", "doors.py:Doors", *SHORT, "--out", run)
@@ -137,6 +138,7 @@ def test_a_run_goes_on_in_another_environment_only_where_that_is_accepted(manytu
     assert sorted(played.items()) == sorted({"train/1": before, "train/2": summary["env_identity"]}.items())
 
 
+@pytest.mark.deep
 def test_failures_in_another_environment_choose_no_tasks_in_silence_and_a_panel_of_failures_says_so(manyturn, tmp_path):
     folder = doors(tmp_path / "here")
     (folder / "doors.py").write_text(DOORS + "\n\nclass Gates(Doors):\n    pass\n", encoding="utf-8")

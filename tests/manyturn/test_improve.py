@@ -68,7 +68,7 @@ def rounds_of(out: Path) -> list[dict[str, Any]]:
     return json.loads((out / "improvement.json").read_text())["rounds"]
 
 
-@pytest.mark.parametrize("method", ["reflexion", "training_free_grpo"])
+@pytest.mark.parametrize("method", ["reflexion", pytest.param("training_free_grpo", marks=pytest.mark.deep)])
 def test_a_frozen_model_rises_on_held_out_tasks_over_rounds_and_the_file_carries_it(command, model, tmp_path, method):
     out = tmp_path / "out"
     ended = command(*GUESSING, *PRICED, "--method", method, "--rounds", 2, "--out", out)
@@ -200,6 +200,7 @@ class TestHeldOut:
         assert made.experience.by_hand and read_experience(Path("on")).by_hand, "rounds do not wash it clean"
 
 
+@pytest.mark.deep
 def test_a_budget_stops_before_the_next_reply_and_more_of_it_goes_on(command, model, tmp_path):
     words = (*GUESSING, *PRICED, "--method", "reflexion", "--rounds", 1, "--out", tmp_path / "out")
     ended = command(*words, "--budget.tokens", 20_000)
@@ -212,6 +213,7 @@ def test_a_budget_stops_before_the_next_reply_and_more_of_it_goes_on(command, mo
     assert [one["round"] for one in rounds_of(tmp_path / "out")] == [0, 1]
 
 
+@pytest.mark.deep
 def test_a_writer_that_fails_ends_the_command_and_the_next_one_goes_on_from_there(command, model, tmp_path):
     broken = True
 
@@ -230,6 +232,7 @@ def test_a_writer_that_fails_ends_the_command_and_the_next_one_goes_on_from_ther
     assert is_writing(first), "attempts are not made again"
 
 
+@pytest.mark.deep
 def test_another_writer_writes_and_only_where_texts_are_asked_for(command, model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ended = command(*GUESSING, "--method", "reflexion", "--rounds", 1, "--writer", "openai:sage", "--out", "out")

@@ -64,6 +64,7 @@ def test_searches_choose_better_paths_within_their_tokens(run, tmp_path, command
         assert summary["lost"]["reply_tokens"] in (0, None)
 
 
+@pytest.mark.deep
 def test_one_try_is_the_plain_episode_and_workers_change_nothing(run, tmp_path, command):
     evaluated(command, run, tmp_path / "plain")
     words = ("--search.name", "best_of_n", "--search.tokens", 400)

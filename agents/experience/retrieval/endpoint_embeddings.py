@@ -35,7 +35,7 @@ class EmbeddingsService(EndpointService):
 
 
 class _NoEmbeddings(Assembly):
-    """What a stream of events makes: embeddings come in one piece, so its first event ends it."""
+    """The answer in a stream of events: embeddings come in one piece, so its first event ends it."""
 
     def add(self, event: dict[str, Any]) -> None:
         self.done = True

@@ -25,7 +25,7 @@ class RetrievalConfig(Named):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What an experience says of its retrieval: all that decides what is chosen, and no address; {} for BM25."""
+        """The entries for retrieval in an experience: all that decides what is chosen, and no address; {} for BM25."""
         return self.model_dump(mode="json")
 
 

@@ -245,7 +245,7 @@ def _fitting(sampling: EndpointSampling, endpoint: Endpoint, protocol: EndpointP
 
 
 def _fault(reply: Completion) -> str:
-    """Why a reply means nothing; see ``FAULTS``."""
+    """The fault of a reply that means nothing; see ``FAULTS``."""
     if reply.finish == "content_filter":
         return "filtered"
     if reply.refused or reply.finish == "refusal":

@@ -12,14 +12,14 @@ from manyturn.envs.contract.options.registry import Named
 
 
 class OracleConfig(Named):
-    """Whether the environment says that the goal was reached, which no policy knows: an upper bound."""
+    """The environment's own verdict that the goal was reached, which no policy sees: an upper bound."""
 
     name: Literal["oracle"] = "oracle"
 
 
 @VALUES.register(OracleConfig)
 class OracleValue(PlaceValue):
-    """Whether the environment says that the goal was reached, which no policy knows: an upper bound."""
+    """The environment's own verdict that the goal was reached, which no policy sees: an upper bound."""
 
     most = 1.0
 

@@ -1,4 +1,4 @@
-"""Why a space of texts excludes a text, and what to do about it."""
+"""The reason for which a space of texts excludes a text, and what to do about it."""
 
 from typing import Any
 

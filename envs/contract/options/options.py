@@ -139,7 +139,7 @@ class Options(BaseModel, metaclass=_OneLine):
         return options
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        """Why these options cannot work in a run, or do nothing there, in one line with the fix; None where they work.
+        """The reason for which these options cannot work or change nothing, in one line with the fix; else None.
 
         ``refusals.refuse_unfit`` asks all options of a run, and each class of them: a subclass adds to what its bases
         refuse, and need not call them.

@@ -55,7 +55,7 @@ class ModelOptions(Options):
         return self
 
     def drawing(self) -> dict[str, Any]:
-        """How replies are drawn, as entries of a request."""
+        """Sampling settings, as entries of a request."""
         given = {"temperature": self.temperature, "max_tokens": self.max_tokens}
         unset = PROTOCOLS[self.protocol].unset - self.model_fields_set
         return {name: value for name, value in given.items() if name not in unset}

@@ -151,6 +151,7 @@ def _four(low: float, high: float) -> some.SearchStrategy:
     finish=some.just("length") | _odd,
     version=some.integers(0) | _odd,
 )
+@pytest.mark.deep
 def test_whatever_passes_can_be_learnt_from(tiny_template, ids, logprobs, entropies, finish, version):
     try:
         (reply,) = ask(tiny_template, Reply(ids, logprobs, finish, version, entropies))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks.credit import horizon
 from benchmarks.credit.audit import OUT, WORLDS, page
-from benchmarks.credit.horizon_world import Horizon
+from benchmarks.credit.worlds.horizon import Horizon
 
 PAGE = Path(__file__).parents[3] / "docs" / "credit-audit-results.md"
 

@@ -133,6 +133,7 @@ def test_a_row_counts_while_its_code_is_the_same_and_a_line_that_was_cut_off_nev
     assert again.current() == [] and len(again.rows()) == 1
 
 
+@pytest.mark.deep
 def test_a_row_depends_on_what_was_loaded_and_read_and_on_no_output(some):
     rows, folder = some
     files = {line["code"]: line["files"] for line in map(json.loads, (folder / "code.jsonl").read_text().splitlines())}

@@ -20,5 +20,5 @@ def test_runs_of_one_seed_begin_alike_and_differ_in_packing(tmp_path):
     runs = {run["packing"]: run for run in json.loads(out.read_text())["runs"]}
     assert set(runs) == {"padding", "packed", "trie", "auto"}
     successes = [run["before"] for run in runs.values()]
-    assert min(successes) > 0.2 and max(successes) - min(successes) < 0.3  # the warm-up packs too, and rounds otherwise
+    assert min(successes) > 0.05 and max(successes) - min(successes) < 0.1  # warm-ups pack too
     assert all(run["learn_cpu_seconds"] > 0 for run in runs.values())

@@ -92,7 +92,7 @@ async def serving(env: str, wire: str, token: str | None = None, **served: Any) 
 
 async def talk(url: str, path: str = "/ws", headers: Any = ()) -> Any:
     """A WebSocket to a server, over which any message can be sent."""
-    from benchmarks.speed.serving_clients import Talk
+    from benchmarks.serving.clients import Talk
 
     return await Talk.open(url, path, headers)
 

@@ -114,6 +114,7 @@ def test_a_server_answers_others_while_its_lists_wait_for_a_pipe(tools, tmp_path
     asyncio.run(play())
 
 
+@pytest.mark.deep
 def test_a_driver_that_never_reads_is_read_no_further():
     async def play() -> None:
         world = InlineSeats(MAZE).world()

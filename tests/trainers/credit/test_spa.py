@@ -99,6 +99,7 @@ def explored(folder: Path, world: str, **progress):
     return summary, line, [line["notice"] for line in notices if "notice" in line]
 
 
+@pytest.mark.deep
 def test_the_estimator_learns_where_the_state_shows_what_a_turn_contributed(tmp_path):
     summary, line, _ = explored(tmp_path / "run", "Signs")
     assert summary["exploration"]["estimate_explained"] > 0.3

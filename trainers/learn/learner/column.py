@@ -50,7 +50,7 @@ class ColumnConfig(Named):
 
     @classmethod
     def idle(cls, run: Any) -> str | None:
-        """Why an entry of a run's configuration that only serves this supplier is in vain: no stage asks for it."""
+        """The reason for which an entry that only serves this supplier is in vain: no stage of the run asks for it."""
         return None
 
 
@@ -126,7 +126,7 @@ def with_columns(
 
 
 def refuse_columns(run: Any, env: EnvFacts | None) -> str | None:
-    """Why a run's columns do not fit its stages of credit: one is missing, or supplied in vain."""
+    """The reason for which a run's columns do not fit its stages of credit: one is missing, or supplied in vain."""
     needed, columns = run.credit.needs, run.credit.needs | run.credit.uses
     supplier_of = _names(columns)
     for column, stage in columns.items():

@@ -84,7 +84,7 @@ class RolloutConfig(Options):
 
 
 def _refuse_choice(run: Any, env: EnvFacts) -> str | None:
-    """Why a curriculum has nothing to choose from, or cannot draw what the first step is to play."""
+    """The reason for which a curriculum has nothing to choose from, or cannot draw what the first step is to play."""
     tasks, count = chosen_tasks(run.tasks, "train", env), run.rollout.tasks
     if len(tasks) <= count:
         return (

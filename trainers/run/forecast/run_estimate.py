@@ -52,7 +52,7 @@ class EpisodeLengths:
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """What a run will take.
+    """Estimate of a run: time, memory, tokens and groups with a signal.
 
     Attributes:
         parts: name of each part of the run -> its cost.

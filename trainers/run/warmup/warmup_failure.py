@@ -1,4 +1,4 @@
-"""Why a warm-up ended without a success: the one cause that its figures speak for, and what to change."""
+"""Causes of a warm-up without a success: the one cause that its figures speak for, and what to change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

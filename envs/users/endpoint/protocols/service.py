@@ -38,7 +38,7 @@ class EndpointService(ABC):
     example: ClassVar[str] = "http://127.0.0.1:8000/v1"
 
     def url(self, address: str) -> str:
-        """Where requests go, below an address without a slash at its end."""
+        """The path of requests, below an address without a slash at its end."""
         return address + self.path
 
     def base(self, written: str) -> str:
@@ -55,4 +55,4 @@ class EndpointService(ABC):
 
     @abstractmethod
     def assembly(self, longest: int) -> Assembly:
-        """What makes one answer of a stream of events, at most so many characters long."""
+        """The reader that makes one answer of a stream of events, at most so many characters long."""

@@ -108,6 +108,7 @@ async def steps(config: Any, folder: Path) -> str:
             return weights_hash(learner.model)
 
 
+@pytest.mark.deep
 def test_a_run_that_has_moments_in_the_hosts_memory_is_the_run_that_has_them_on_the_device(tmp_path):
     found = []
     for offload in (False, True):

@@ -197,6 +197,7 @@ class Critic:
 ASKED = {"name": "critique", "members": 2, "rounds": 2, "critic": "openai:critic"}
 
 
+@pytest.mark.deep
 def test_a_killed_run_reads_its_critiques_again_and_ends_at_the_same_bits(tmp_path, monkeypatch):
     """The critic says something else each time it is asked, so that an answer asked for twice shows in the weights."""
     calm, killed = tmp_path / "calm", tmp_path / "killed"

@@ -124,8 +124,8 @@ def test_what_cannot_be_read_is_an_error_or_leaves_its_group_and_never_0(endpoin
     endpoint_server.script = [reading(odd)]
     with pytest.raises(TooManyErrors, match=r"no verdict .*judge\.unreadable = 'abstain'.*--resume"):
         judged_run(tmp_path / "error", ASKED)
-    again = endpoint_server.requests[-1]["body"]["messages"]
-    assert len(again) == 4 and "could not be read" in again[-1]["content"]
+    read = [request["body"]["messages"] for request in endpoint_server.requests]
+    assert "could not be read" in next(messages for messages in read if len(messages) == 4)[-1]["content"]
     judged_run(tmp_path / "abstains", {**ASKED, "unreadable": "abstain", "readings": 1}, steps=1)
     rows = turns(tmp_path / "abstains")
     unjudged = [bool(np.isnan(row["reward_parts"]["judge"])) for row in rows]

@@ -95,6 +95,7 @@ def small_card(monkeypatch: pytest.MonkeyPatch) -> type[CardProcess]:
 @pytest.mark.parametrize(
     ("rank", "level"), [(0, 2), pytest.param(2, 1, marks=pytest.mark.slow)], ids=["all", "adapters"]
 )
+@pytest.mark.deep
 def test_at_each_wake_the_learner_has_given_back_what_the_plan_leaves_the_engine(small_card, tmp_path, rank, level):
     with pretended(2e9):
         lines = asyncio.run(steps(card_config({"learner": {"lora_rank": rank}}), tmp_path / "run", 3))

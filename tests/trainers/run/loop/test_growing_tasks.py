@@ -59,6 +59,7 @@ def test_grown_tasks_survive_an_interruption(calm, tmp_path):
     assert set(state["seen"]) >= {row["content"] for row in rows_of(calm[0], 2)}, "the guard knows what has grown"
 
 
+@pytest.mark.deep
 def test_workers_and_episodes_ahead_play_grown_tasks(calm, tmp_path):
     workers = short_run(**{**EASIER, "env": {**EASIER["env"], "workers": 1}})
     assert asyncio.run(train(workers, tmp_path / "workers"))["weights"] == calm[1]["weights"]

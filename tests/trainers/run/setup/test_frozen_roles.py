@@ -179,6 +179,7 @@ def test_only_returns_of_roles_that_learn_judge_groups_and_tasks(tmp_path):
     assert np.mean(taught) == pytest.approx(learnt.mean(), rel=1e-5)
 
 
+@pytest.mark.deep
 def test_answers_are_asked_for_once_though_the_run_is_killed_in_the_middle_of_a_step(endpoint_server, tmp_path):  # noqa: F811
     """The killed run holds half of a step: its episodes are played again, with the answers that it has."""
     calm, killed = tmp_path / "calm", tmp_path / "killed"

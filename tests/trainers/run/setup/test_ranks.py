@@ -75,6 +75,7 @@ def test_each_rank_writes_its_share_of_a_checkpoint_which_one_process_reads_whol
     assert manyturn.load_policy(str(runs.unbroken(2))) is not None
 
 
+@pytest.mark.deep
 def test_two_ranks_end_on_the_weights_of_one(runs):
     """The bound is that of another order of sums in float32, which Adam's division by small gradients makes larger."""
     one, two = runs.unbroken(1), runs.unbroken(2)

@@ -131,6 +131,7 @@ def test_what_cannot_be_planned_names_the_fix(command, folder, words, fix):
     assert ended.code not in (0, None) and fix in ended.err, ended.err
 
 
+@pytest.mark.deep
 def test_the_fix_of_what_does_not_fit_fits(folder):
     """Activations are computed again as a run would, and no pass is asked to be shorter than a row."""
     common = ["--device", "cuda", "--model.path", str(folder), *map(str, SMALL[2:])]

@@ -1,6 +1,6 @@
 """Policies whose tools are attacked or disturbed, before and after reinforcement.
 
-    python -m benchmarks.runs.tool_safety RUN-FOLDER      about half an hour of CPU time
+    python -m benchmarks.environments.tool_safety RUN-FOLDER      about half an hour of CPU time
 
 The recipe ``injection-tiny`` begins with a policy that obeys injected instructions, ``noise-tiny`` with one that is
 half taught under noise. Each policy plays held-out tasks as in training, without the wrapper, and under attack with

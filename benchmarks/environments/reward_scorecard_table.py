@@ -1,6 +1,6 @@
 """Table of rewards that are paid for nothing, from the result of ``reward_scorecard.py``; docs/scorecard.md has it.
 
-python -m benchmarks.runs.reward_scorecard_table
+python -m benchmarks.environments.reward_scorecard_table
 """
 
 import json

@@ -1,6 +1,6 @@
 """A policy that has learned when to ask, against policies that never, always or wherever several things fit ask.
 
-    python -m benchmarks.runs.clarify RUN-FOLDER      some minutes of CPU time
+    python -m benchmarks.environments.clarify RUN-FOLDER      some minutes of CPU time
 
 The recipe ``clarify-tiny`` is run for each seed, and its policy plays held-out requests before and after reinforcement,
 sampled and greedy. The same command continues runs that were interrupted. ``clarify.toml`` has what was expected.

@@ -1,6 +1,6 @@
 """Table of a host under hostile messages, from the result of ``host_robustness.py``; docs/many-machines.md has it.
 
-python -m benchmarks.scale.host_robustness_table
+python -m benchmarks.serving.host_robustness_table
 """
 
 import json

@@ -1,6 +1,6 @@
 """Success in the made shop without comparing products: the floor that a learnt policy has to beat.
 
-    python -m benchmarks.runs.shop_baselines
+    python -m benchmarks.environments.shop_baselines
 
 Two policies search for the whole instruction, open the first product and buy it: as it comes (``first hit``), or after
 choosing what of its options stands in the instruction (``first hit, options``). Beside them chance and the expert. The

@@ -1,7 +1,7 @@
 """Cost of a wire: steps a second through ``manyturn serve`` next to those in this process.
 
-    python -m benchmarks.speed.serving                       about two minutes
-    python -m benchmarks.speed.serving --only Desk --episodes 4
+    python -m benchmarks.serving.protocols                       about two minutes
+    python -m benchmarks.serving.protocols --only Desk --episodes 4
 
 The expert's episodes are recorded in this process. Their actions are then played through a server of its own, by one
 client alone and by 64 at once, and every text and reward is compared with the record: a server that is fast and wrong
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.kit.provenance import RESULTS, origin, write
-from benchmarks.speed.serving_clients import Player, players
+from benchmarks.serving.clients import Player, players
 from manyturn.envs.contract.registration.env_registry import make
 
 OUT = RESULTS / "interop.json"

@@ -4,11 +4,14 @@ import json
 import subprocess
 import sys
 
-from benchmarks.runs import household_failures
+import pytest
+
+from benchmarks.environments import household_failures
 
 EVALUATED = ["--env", "manyturn/Household-v0", "--env.args.difficulty", "tiny", "--limit", "12"]
 
 
+@pytest.mark.deep
 def test_the_expert_takes_what_the_task_names_and_random_play_takes_something_else(tmp_path, monkeypatch):
     for seed, policy in enumerate(("expert", "random")):
         folder = str(tmp_path / f"seed-{seed}" / "evaluation")

@@ -1,7 +1,7 @@
 """A host under hostile messages: how long a driver waits who plays there meanwhile, and how much memory the host takes.
 
-    python -m benchmarks.scale.host_robustness                        500 hostile messages; some minutes
-    python -m benchmarks.scale.host_robustness --toy --out toy.json
+    python -m benchmarks.serving.host_robustness                        500 hostile messages; some minutes
+    python -m benchmarks.serving.host_robustness --toy --out toy.json
 
 ``manyturn host`` runs as a user starts it, and a process sends it hostile messages (``hostile_messages.py``). The
 driver joins, plays four mazes by the expert, leaves, and joins again, until the last message is over, so that others
@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.kit.memory import peak_mb
 from benchmarks.kit.provenance import ROOT, origin, write
-from benchmarks.scale.host_robustness_table import OUT
+from benchmarks.serving.host_robustness_table import OUT
 from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.local.resource_use import held_below
 from manyturn.envs.hosting.local.seats import InlineSeats, Seats
@@ -80,7 +80,7 @@ async def measured(url: str, process: int, count: int) -> dict[str, Any]:
     quiet, driver, below = Driver(), Driver(), 0
     for _ in range(3):
         await quiet.play(url)
-    words = ("-m", "benchmarks.scale.hostile_messages", url, str(count))
+    words = ("-m", "benchmarks.serving.hostile_messages", url, str(count))
     attack = await asyncio.create_subprocess_exec(sys.executable, *words, cwd=ROOT, stdout=subprocess.PIPE)
     over = asyncio.create_task(attack.communicate())
 

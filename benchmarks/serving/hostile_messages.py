@@ -1,6 +1,6 @@
 """Hostile messages of eleven kinds to a server of drivers, from a process of their own.
 
-    python -m benchmarks.scale.hostile_messages URL COUNT
+    python -m benchmarks.serving.hostile_messages URL COUNT
 
 Each message is an attack by a client that needs no more than the address. A client that is turned away because another
 driver plays comes again until its message is read. The last line says how each message ended: refused by a sentence,

@@ -10,26 +10,26 @@ import pytest
 if any(find_spec(name) is None for name in ("mcp", "uvicorn", "wsproto")):
     pytest.skip("no server: pip install 'manyturn[serve,mcp]'", allow_module_level=True)
 
-from benchmarks.speed import serving
+from benchmarks.serving import protocols
 
 
 @pytest.mark.parametrize("wire", ["openenv", "nemo-gym"])
 def test_a_wire_that_plays_other_turns_is_no_figure(wire):
-    recorded = serving.record("manyturn/Desk-v0", 2)
+    recorded = protocols.record("manyturn/Desk-v0", 2)
     wrong = [
         episode._replace(turns=[(a, f"{text}!", r, over) for a, text, r, over in episode.turns]) for episode in recorded
     ]
-    with serving.server("manyturn/Desk-v0", wire, 0) as url:
-        assert asyncio.run(serving.through(wire, url, recorded, 2)) > 0
+    with protocols.server("manyturn/Desk-v0", wire, 0) as url:
+        assert asyncio.run(protocols.through(wire, url, recorded, 2)) > 0
         with pytest.raises(SystemExit, match="turn 0 of seed"):
-            asyncio.run(serving.through(wire, url, wrong, 1))
+            asyncio.run(protocols.through(wire, url, wrong, 1))
 
 
 @pytest.mark.slow
 def test_every_way_has_its_figures(tmp_path, monkeypatch):
     words = ("--only", "Desk", "--episodes", "4", "--workers", "0", "--out", str(tmp_path / "found.json"))
-    monkeypatch.setattr(sys, "argv", [serving.__file__, *words])
-    serving.main()
+    monkeypatch.setattr(sys, "argv", [protocols.__file__, *words])
+    protocols.main()
     found = json.loads((tmp_path / "found.json").read_text())["steps_per_second"]["Desk"]
     assert {way: set(speeds) for way, speeds in found.items()} == {
         "in this process": {"1"},

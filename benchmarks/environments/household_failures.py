@@ -1,6 +1,6 @@
 """Failed episodes of the recipe household-tiny: how often they took what the task names, and what else they did.
 
-    python -m benchmarks.runs.household_failures RUN-FOLDER
+    python -m benchmarks.environments.household_failures RUN-FOLDER
 
 The folder is that of ``recipe_success --recipe household-tiny``. Its evaluations of trained policies are read, whose
 replies are sampled; every seed is written.

@@ -12,14 +12,14 @@ RESULT = json.loads((ROOT / "benchmarks/results/reward_scorecard.json").read_tex
 
 
 def test_the_table_of_the_page_is_that_of_the_result():
-    command = [sys.executable, "-m", "benchmarks.runs.reward_scorecard_table"]
+    command = [sys.executable, "-m", "benchmarks.environments.reward_scorecard_table"]
     made = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert made.strip() in (ROOT / "docs/scorecard.md").read_text() and made.count("\n") == len(RESULT["worlds"]) + 2
 
 
 @pytest.mark.slow
 def test_a_world_is_probed_again_with_the_same_figures(tmp_path):
-    command = [sys.executable, "-m", "benchmarks.runs.reward_scorecard", "--only", "Maze", "gcd"]
+    command = [sys.executable, "-m", "benchmarks.environments.reward_scorecard", "--only", "Maze", "gcd"]
     out = tmp_path / "result.json"
     subprocess.run([*command, "--samples", str(RESULT["samples"]), "--out", out], cwd=ROOT, check=True, timeout=600)
     again = json.loads(out.read_text())["worlds"]

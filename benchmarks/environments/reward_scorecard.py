@@ -1,6 +1,6 @@
 """Rewards that are paid for nothing: the scorecard of our families at their smallest, and of other projects' worlds.
 
-    python -m benchmarks.runs.reward_scorecard
+    python -m benchmarks.environments.reward_scorecard
 
 Plays the probes of ``manyturn check --audit`` on held-out tasks. Of each world the file has the references, for each
 kind of probe the one that earns most, and how many held-out tasks have the text of a training task. Worlds in
@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.environments.reward_scorecard_table import KINDS, OUT
 from benchmarks.kit.provenance import origin, write
-from benchmarks.runs.reward_scorecard_table import KINDS, OUT
 from manyturn.agents.scorecard.scorecard import Scorecard, scorecard
 from manyturn.containers.engine.images import NAME
 

@@ -1,0 +1,1 @@
+"""Worlds that a comparison or an audit of credit is played in."""

@@ -1,0 +1,1 @@
+"""Measurements of environments: rewards that can be had without the task, baselines, questions, attacks on tools."""

@@ -1,0 +1,1 @@
+"""Servers and hosts measured: turns by protocol, and what hostile messages do to them."""
