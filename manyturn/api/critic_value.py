@@ -21,7 +21,7 @@ from manyturn.envs.contract.options.registry import Named
 
 
 class CriticValueConfig(Named):
-    """What the run's critic expects from a place on."""
+    """Return that the run's critic expects from a place on."""
 
     name: Literal["critic"] = "critic"
     rewards: bool = False
@@ -31,7 +31,7 @@ class CriticValueConfig(Named):
 
 @VALUES.register(CriticValueConfig)
 class CriticValue(PlaceValue):
-    """What the run's critic expects from a place on."""
+    """Return that the run's critic expects from a place on."""
 
     reads = reads_prompt = True
 

@@ -122,12 +122,13 @@ def test_complete_attribution_is_refused_exactly_where_it_changes_no_credit(meth
 
     def earned(seed: int) -> np.ndarray:
         predicted_K = np.random.default_rng(seed).integers(0, 8, len(batch.turn_K)) / 4
-        columns = {"action": batch.turn_K, "drawer": batch.episode_K}
+        columns = {"action": batch.turn_K + (batch.turn_K > 0) * (batch.episode_K // 2), "drawer": batch.episode_K}
         columns |= dict.fromkeys(("implicit", "reference"), np.zeros(len(batch.turn_K)))
         told = replace(batch, columns={**columns, "contribution": predicted_K})
         return advantage(spa(told, SpaConfig(completeness="residual_to_last")), method)
 
-    idle = np.allclose(earned(0), earned(1), atol=1e-9)
+    # Pairs see an order alone, which several seeds change.
+    idle = all(np.allclose(earned(0), earned(seed), atol=1e-9) for seed in range(1, 8))
     needed = NEEDED.get(method["name"], {})
     with pytest.raises(ConfigError, match=r"compares full returns|has paid out") if idle else nullcontext():
         run(**{"credit.advantage": method, "credit.rewards": [SPA], "progress": {}, **needed})
