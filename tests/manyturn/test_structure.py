@@ -310,7 +310,8 @@ PROCESSES = {
 STARTS = {
     "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput", "getstatusoutput"},
     "asyncio": {"create_subprocess_exec", "create_subprocess_shell"},
-    "os": {"fork", "forkpty", "system", "popen", "execv", "execve", "execvpe", "execl", "spawnv", "posix_spawn"},
+    "os": {"fork", "forkpty", "system", "popen", "posix_spawn", "posix_spawnp"}
+    | {f"{start}{form}" for start in ("exec", "spawn") for form in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")},
     "multiprocessing": {"Process", "Pool", "get_context"},
     "pty": {"spawn", "fork"},
 }
