@@ -77,10 +77,6 @@ class ToolWrapper(TurnReward):
 
     # ---- machinery ----------------------------------------------------------------------------------------------
 
-    def inner(self, name: str, default: Any) -> Any:
-        """An attribute of what is wrapped."""
-        return self.env.get_wrapper_attr(name) if self.env.has_wrapper_attr(name) else default
-
     def expert(self) -> str:
         """The action of the environment's expert."""
         return self.inner("expert", None)()

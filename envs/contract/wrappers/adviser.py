@@ -48,24 +48,21 @@ class Adviser(TurnReward):
 
     def __init__(self, env: gymnasium.Env, config: AdviserConfig):
         super().__init__(env)
-        if len(self._inner("roles", None) or (ACTOR,)) > 1:
+        if len(self.inner("roles", None) or (ACTOR,)) > 1:
             raise WrapperMismatch(f"{self.unwrapped} has several roles already: leave the wrapper adviser out")
         self.when = config.when
         self._role, self._advice, self._action = ADVISER, "", ""
         self._seen: tuple[str, dict[str, Any]] = ("", {})
 
-    def _inner(self, name: str, default: Any) -> Any:
-        return self.env.get_wrapper_attr(name) if self.env.has_wrapper_attr(name) else default
-
     @property
     def instructions(self) -> str:
         """The environment's instructions, with what the roles do."""
-        return f"{_RULES}\n{self._inner('instructions', '')}".rstrip()
+        return f"{_RULES}\n{self.inner('instructions', '')}".rstrip()
 
     @property
     def max_turns(self) -> int | None:
         """The turn of both roles together at which an episode is truncated."""
-        most = self._inner("max_turns", None)
+        most = self.inner("max_turns", None)
         return None if most is None else 2 * most if self.when == "turn" else most + 1
 
     def reward_parts(self, parts: dict[str, float], ended: bool, info: Mapping[str, Any]) -> dict[str, float]:
@@ -107,7 +104,7 @@ class Adviser(TurnReward):
 
     def expert(self) -> str:
         """The action of the environment's expert, as advice or as an action."""
-        return self._inner("expert", None)()
+        return self.inner("expert", None)()
 
     def snapshot(self) -> bytes:
         return joined_snapshot([self._role, self._advice, self._action, *self._seen], super().snapshot())

@@ -62,9 +62,9 @@ class Reflector(TurnReward):
 
     def __init__(self, env: gymnasium.Env, config: ReflectorConfig):
         super().__init__(env)
-        if len(self._inner("roles", None) or (ACTOR,)) > 1:
+        if len(self.inner("roles", None) or (ACTOR,)) > 1:
             raise WrapperMismatch(f"{self.unwrapped} has several roles already: leave the wrapper reflector out")
-        if self._inner("max_turns", None) is None:
+        if self.inner("max_turns", None) is None:
             raise WrapperMismatch(f"{self.unwrapped} has no limit of turns, so no second attempt: set its max_turns")
         self._longest = config.transcript
         self._seed, self._options = 0, dict[str, Any]()
@@ -75,18 +75,15 @@ class Reflector(TurnReward):
         self._returns = [0.0, 0.0]
         self._seen, self._did, self._commands = list[str](), list[str](), list[str]()
 
-    def _inner(self, name: str, default: Any) -> Any:
-        return self.env.get_wrapper_attr(name) if self.env.has_wrapper_attr(name) else default
-
     @property
     def instructions(self) -> str:
         """The environment's instructions, with what the roles do."""
-        return f"{_RULES}\n{self._inner('instructions', '')}".rstrip()
+        return f"{_RULES}\n{self.inner('instructions', '')}".rstrip()
 
     @property
     def max_turns(self) -> int:
         """The turn of all roles together at which an episode is truncated."""
-        return 2 * self._inner("max_turns", 0) + 1
+        return 2 * self.inner("max_turns", 0) + 1
 
     def reward_parts(self, parts: dict[str, float], ended: bool, info: Mapping[str, Any]) -> dict[str, float]:
         own = {f"{self._role}.{name}": value for name, value in parts.items()}
@@ -162,7 +159,7 @@ class Reflector(TurnReward):
 
     def expert(self) -> str:
         """The action of the environment's expert; of the reflector, the one at the first turn that was otherwise."""
-        ask = self._inner("expert", None)
+        ask = self.inner("expert", None)
         if self._role != REFLECTOR:
             return ask()
         self._again()

@@ -40,7 +40,7 @@ class TurnReward(gymnasium.Wrapper[str, str, str, str], abc.ABC):
     """Base of the wrappers: rewrites ``info["reward_parts"]`` and makes the reward their sum.
 
     Attributes:
-        preserves_optimal_policy: whether a policy that is optimal with the wrapper is optimal without it; the
+        preserves_optimal_policy: True if a policy that is optimal with the wrapper is optimal without it; the
             docstring says why.
         part: the name of the part that the wrapper adds, if it adds one.
     """
@@ -70,6 +70,10 @@ class TurnReward(gymnasium.Wrapper[str, str, str, str], abc.ABC):
                 f"there is a reward part {self.part!r} already: leave {self.class_name()} out, it would count it twice"
             )
         return {**parts, self.part: value}
+
+    def inner(self, name: str, default: Any = None) -> Any:
+        """An attribute of the wrapped environment."""
+        return self.env.get_wrapper_attr(name) if self.env.has_wrapper_attr(name) else default
 
     def progress(self, value: float | None) -> float:
         """The progress that the environment reports. Raises WrapperMismatch where it reports none."""
