@@ -55,7 +55,7 @@ class Decision(NamedTuple):
     @property
     def group(self) -> tuple[str, str]:
         seen = "named object in view" if self.is_named else "only other objects in view"
-        return seen, f"{self.things} things" if self.things < _MANY else f"{_MANY} things or more"
+        return seen, str(self.things) if self.things < _MANY else f"{_MANY} or more"
 
 
 async def demonstrated(run: Run, tasks: int) -> list[Episode]:
