@@ -48,6 +48,9 @@ class SimulatedRecorder(TorchDispatchMode):
         result.fill_(float("nan"))  # a graph computes nothing while it is recorded
         return result, replay
 
+    def forget(self) -> None:
+        self._operations = []
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, kwargs = func.overloadpacket.__name__, kwargs or {}
         if name in _FORBIDDEN:

@@ -15,6 +15,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import Cache, PreTrainedModel
 
+from manyturn.agents.engine.decoding.memory import ran_out
 from manyturn.agents.engine.decoding.page_pool import PAGE, PagePool
 from manyturn.agents.engine.decoding.ragged_batch import PlannedLayer
 from manyturn.agents.engine.decoding.row import Row
@@ -40,6 +41,10 @@ class Recorder(Protocol):
         """The work's result, and a function that computes it again in place."""
         ...
 
+    def forget(self) -> None:
+        """All that was recorded is gone."""
+        ...
+
 
 class CudaRecorder:
     """Records CUDA graphs, which share their memory."""
@@ -62,24 +67,27 @@ class CudaRecorder:
         self._memory = graph.pool()
         return result, graph.replay
 
+    def forget(self) -> None:
+        self._memory = None  # which went with the last graph
+
 
 def recorder_for(device: torch.device) -> Recorder | None:
     """The recorder of a device; None where passes are launched operation by operation."""
     return CudaRecorder() if device.type == "cuda" else None
 
 
-class PassShape(NamedTuple):
+class PassPlaces(NamedTuple):
     """Places of a recorded pass: for rows, and for pages of each."""
 
     rows: int
     pages: int
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> "PassShape":
+    def of(cls, rows: Sequence[Row]) -> "PassPlaces":
         """The smallest shape that holds some rows: a power of 2, and pages in steps of a quarter of one.
 
-        >>> PassShape.of([Row([0] * 530, [0.5], 1.0)] * 5)
-        PassShape(rows=8, pages=40)
+        >>> PassPlaces.of([Row([0] * 530, [0.5], 1.0)] * 5)
+        PassPlaces(rows=8, pages=40)
         """
         longest = max(-(-row.length // PAGE) for row in rows)
         return cls(_rounded_up(len(rows), 1), _rounded_up(longest, 4))
@@ -104,7 +112,7 @@ class RecordedPasses:
 
     def __init__(self, model: PreTrainedModel, pool: PagePool, workspace: int, recorder: Recorder | None):
         self._model, self._pool, self._workspace, self._recorder = model, pool, workspace, recorder
-        self._passes = dict[PassShape, _RecordedPass]()
+        self._passes = dict[PassPlaces, _RecordedPass]()
 
     @property
     def recording(self) -> bool:
@@ -114,6 +122,8 @@ class RecordedPasses:
     def forget(self) -> None:
         """Drop all passes, as where weights, keys and values are no longer where they were."""
         self._passes.clear()
+        if self._recorder is not None:
+            self._recorder.forget()
 
     def draw(self, rows: Sequence[Row]) -> Drawn | None:
         """Draw the next token of each row, whose keys and values are all there but for the last token.
@@ -123,17 +133,18 @@ class RecordedPasses:
         """
         if self._recorder is None:
             return None
-        shape = PassShape.of(rows)
+        shape = PassPlaces.of(rows)
         recorded = self._passes.pop(shape, None)
         if recorded is None:
             if len(self._passes) >= _RECORDED:
                 self._passes.pop(next(iter(self._passes)))  # the one that was used longest ago
             recorded = _RecordedPass(self._model, self._pool, shape, self._workspace)
             try:
-                recorded.record(rows, self._recorder)
-            except torch.OutOfMemoryError:
-                raise
+                recorded.record(self._recorder)
             except RuntimeError as error:
+                for each in (error, error.__context__):  # the end of a graph hides what ended it
+                    if each is not None and ran_out(each):
+                        raise each from None
                 first = str(error).partition("\n")[0]
                 warnings.warn(
                     f"passes are launched operation by operation, since none can be recorded: {first}", stacklevel=2
@@ -147,7 +158,7 @@ class RecordedPasses:
 class _RecordedPass(Cache):
     """A pass, which the model takes for its cache."""
 
-    def __init__(self, model: PreTrainedModel, pool: PagePool, shape: PassShape, workspace: int):
+    def __init__(self, model: PreTrainedModel, pool: PagePool, shape: PassPlaces, workspace: int):
         super().__init__(layers=[])
         self._model, self._pool, self._shape = model, pool, shape
         self._piece = max(1, workspace // (shape.pages * PAGE * (pool.shape.position_bytes // pool.shape.layers)))
@@ -155,11 +166,11 @@ class _RecordedPass(Cache):
         self._host = torch.zeros(size, dtype=torch.float64)  # in which all of these numbers are exact
         self._inputs = torch.zeros(size, dtype=torch.float64, device=pool.device)
 
-    def record(self, rows: Sequence[Row], recorder: Recorder) -> None:
-        """Record the pass with these rows."""
+    def record(self, recorder: Recorder) -> None:
+        """Record the pass, without any row."""
         if recorder.pins:
             self._host = self._host.pin_memory()
-        self._put(rows)
+        self._put(())
         self._drawn, self._replay = recorder.record(self._compute)
 
     def draw(self, rows: Sequence[Row]) -> Drawn:
