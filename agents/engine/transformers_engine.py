@@ -25,6 +25,7 @@ from manyturn.agents.engine.decoding.given_replies import scored
 from manyturn.agents.engine.decoding.memory import cache_shape, pages_for, ran_out
 from manyturn.agents.engine.decoding.page_pool import PAGE, PagePool
 from manyturn.agents.engine.decoding.prefix_cache import Caches
+from manyturn.agents.engine.decoding.recorded_pass import recorder_for
 from manyturn.agents.engine.decoding.row import Row
 from manyturn.agents.engine.engine import (
     BaseEngine,
@@ -91,7 +92,8 @@ class TransformersEngine(BaseEngine):
         shape = cache_shape(model.config, model.dtype)
         self._pool = PagePool(shape, pages_for(shape, cache_bytes, max_batch), model.device)
         self._caches = Caches(self._pool)
-        self._decoder, self._ends = Decoder(model, end_ids, self._pool), end_ids
+        self._decoder = Decoder(model, end_ids, self._pool, recorder_for(model.device))
+        self._ends = end_ids
         self.batch_limit, self._out_of_memory, self._redrawn = max_batch, 0, 0
         self._reproducible = reproducible
         self._barrier = barrier or BatchBarrier()
@@ -174,7 +176,9 @@ class TransformersEngine(BaseEngine):
         self._caches.clear()
         if self._merged is not None:
             self._merged.load(weights)
-        elif weights.module is not self._model:
+        elif weights.module is self._model:
+            self._decoder.forget_recorded()  # who changed its weights may have put them elsewhere
+        else:
             copy_weights(self._model, weights)  # where it sleeps away from the device, from there to the CPU
         self.version, self._whole = version, True
 
@@ -183,6 +187,7 @@ class TransformersEngine(BaseEngine):
         self._awake = False
         self._start_over()
         self._caches.clear()
+        self._decoder.forget_recorded()
         self._pool.let_go()
         if self._copied:
             self._move(torch.device("cpu"))
@@ -365,6 +370,7 @@ class TransformersEngine(BaseEngine):
             self.batch_limit = -(-count // 2)
         elif not self._decoder.read_less():
             return False
+        self._decoder.forget_recorded()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
         return True

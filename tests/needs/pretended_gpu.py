@@ -9,7 +9,7 @@ Not shown: autocast, kernels that exist on one device alone, other rounding, inf
 
 import contextlib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import SimpleNamespace
@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import torch
+from simulated_graph import SimulatedRecorder
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
@@ -233,6 +234,19 @@ def varlen_attn(
     return output.float()  # here is no autocast to bring what follows into one type
 
 
+class _Recorder(SimulatedRecorder):
+    """Notes replays among the events."""
+
+    def record(self, work: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, Callable[[], None]]:
+        result, replay = super().record(work)
+
+        def noted() -> None:
+            events.append("replay")
+            replay()
+
+        return result, noted
+
+
 @contextlib.contextmanager
 def pretended(memory: float = 8e9) -> Iterator[list[str]]:
     """While a GPU seems to be there; gives ``events``, which begin at nothing."""
@@ -245,6 +259,7 @@ def pretended(memory: float = 8e9) -> Iterator[list[str]]:
     threads = partial(ThreadPoolExecutor, initializer=enter)
     patch.setattr(transformers_engine, "ThreadPoolExecutor", threads)  # modes are of one thread
     patch.setattr(segment_attention, "varlen_attn", varlen_attn)
+    patch.setattr(transformers_engine, "recorder_for", lambda device: _Recorder() if _is_gpu(device) else None)
     patch.setattr(torch.cuda, "is_bf16_supported", lambda *words: True)
     patch.setattr(torch.cuda, "is_available", lambda: True)
     patch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=memory, name="none"))

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 
 from manyturn.agents.engine.decoding.page_pool import PagePool
 from manyturn.agents.engine.decoding.ragged_batch import NAME, PassPlan
+from manyturn.agents.engine.decoding.recorded_pass import Drawn, RecordedPasses, Recorder
 from manyturn.agents.engine.decoding.row import Row
 from manyturn.agents.engine.decoding.sampling import sample
 from manyturn.agents.engine.engine import EngineError
@@ -18,6 +19,9 @@ _PASS_TOKENS = 4096  # new tokens of a pass, at most, unless more rows than that
 _CPU_PASS_BYTES, _FEW_TOKENS = 2**24, 512  # for what a pass computes on a CPU, unless that makes it very short
 _MASK_ENTRIES = 2**24  # of a row that goes on reading, which bounds the memory that a long prompt takes
 _LEAST_TOKENS = 32
+READ_EVERY = (
+    8  # passes; prompts wait so long where passes that only draw are recorded, which takes a fraction of the time
+)
 # Where each layer looks up its attention function; the library's own way to set it goes through all modules.
 _ATTENTION = "_attn_implementation"
 _CPU_WORKSPACE, _GPU_WORKSPACE = 2**20, 2**28  # bytes; on a CPU a piece stays in its cache
@@ -30,12 +34,15 @@ class Decoder:
         model: any transformers causal language model with full attention and a plain output head.
         end_ids: tokens that end a reply.
         pool: where keys and values are.
+        recorder: of passes in which rows only draw; None: none is recorded.
 
     Attributes:
         read_seconds, draw_seconds: of all passes; one that reads prompts and draws is shared out by tokens.
     """
 
-    def __init__(self, model: PreTrainedModel, end_ids: frozenset[int], pool: PagePool):
+    def __init__(
+        self, model: PreTrainedModel, end_ids: frozenset[int], pool: PagePool, recorder: Recorder | None = None
+    ):
         self.model, self._ends, self._pool = model, end_ids, pool
         config = model.config.get_text_config()
         self._groups: int = config.num_attention_heads // pool.shape.heads
@@ -46,6 +53,8 @@ class Decoder:
         token_bytes = (8 * config.hidden_size + 3 * between) * model.dtype.itemsize
         fit = _CPU_PASS_BYTES // token_bytes if on_cpu else _PASS_TOKENS
         self.pass_tokens = min(_PASS_TOKENS, max(_FEW_TOKENS, fit))
+        self._recorded = RecordedPasses(model, pool, self._workspace, recorder)
+        self._unread = 0  # passes that prompts have waited for
         self.read_seconds = self.draw_seconds = 0.0
 
     def advance(self, rows: Sequence[Row]) -> list[Row]:
@@ -60,20 +69,44 @@ class Decoder:
         began = time.perf_counter()
         self._pool.hold(self.model.dtype)
         with _drawing(self.model):
-            plan = self._plan(rows)
-            body = self.model.get_decoder()
-            hidden = body(
-                input_ids=plan.ids[None], position_ids=plan.positions[None], past_key_values=plan, use_cache=True
-            ).last_hidden_state[0]
-            for row, count in zip(plan.rows, plan.counts, strict=True):
-                row.computed += count
-            ready = [place for place, row in enumerate(plan.rows) if row.computed == row.length]
-            ended = self._draw([plan.rows[place] for place in ready], hidden[plan.ends[ready]]) if ready else []
-        reading = sum(count for count in plan.counts if count > 1) / sum(plan.counts)
+            ended, reading = self._replayed(rows) or self._launched(rows)
         seconds = time.perf_counter() - began
         self.read_seconds += reading * seconds
         self.draw_seconds += (1 - reading) * seconds
         return ended
+
+    def forget_recorded(self) -> None:
+        """Record passes again: weights, keys or values are no longer where they were."""
+        self._recorded.forget()
+
+    def _launched(self, rows: Sequence[Row]) -> tuple[list[Row], float]:
+        """A pass operation by operation: the rows that ended, and the share of its tokens that were read."""
+        self._unread = 0
+        plan = self._plan(rows)
+        body = self.model.get_decoder()
+        hidden = body(
+            input_ids=plan.ids[None], position_ids=plan.positions[None], past_key_values=plan, use_cache=True
+        ).last_hidden_state[0]
+        for row, count in zip(plan.rows, plan.counts, strict=True):
+            row.computed += count
+        ready = [place for place, row in enumerate(plan.rows) if row.computed == row.length]
+        ended = self._draw([plan.rows[place] for place in ready], hidden[plan.ends[ready]]) if ready else []
+        return ended, sum(count for count in plan.counts if count > 1) / sum(plan.counts)
+
+    def _replayed(self, rows: Sequence[Row]) -> tuple[list[Row], float] | None:
+        """The same for the rows that only draw, out of a recorded pass; None if there is none.
+
+        Rows that read have to wait, but for no more than some passes.
+        """
+        drawing = [row for row in rows if row.length - row.computed == 1]
+        if not self._recorded.recording or not drawing or any(row.allowed is not None for row in drawing):
+            return None
+        self._unread += len(drawing) < len(rows)
+        if self._unread >= READ_EVERY or (drawn := self._recorded.draw(drawing)) is None:
+            return None
+        for row in drawing:
+            row.computed += 1
+        return self._say(drawing, drawn), 0.0
 
     def read_less(self) -> bool:
         """Read prompts in pieces half as long from now on; False if they are short already."""
@@ -114,6 +147,10 @@ class Decoder:
         tokens = tokens if words is None else words[tokens]
         # The pass's only wait for the device.
         drawn = torch.stack([tokens.double(), scores.double(), entropies.double(), sound.double()]).tolist()
+        return self._say(rows, drawn)
+
+    def _say(self, rows: Sequence[Row], drawn: Drawn) -> list[Row]:
+        """Add what was drawn; returns the rows that ended."""
         if not all(drawn[3]):
             raise EngineError(
                 "the model computed NaN or infinite logits: its weights are damaged (a learning rate too high?)"

@@ -55,6 +55,11 @@ class PagePool:
         self._stores: list[tuple[torch.Tensor, torch.Tensor]] = []  # keys and values of a layer: (pages, numbers)
 
     @property
+    def spare(self) -> int:
+        """A page that no sequence has: for what is written and never read."""
+        return self.pages + 1
+
+    @property
     def free(self) -> int:
         """Free pages."""
         return len(self._free)
@@ -91,7 +96,7 @@ class PagePool:
             return
         self.shape = self.shape._replace(dtype=dtype)
         layers, heads, size, _ = self.shape
-        numbers = (self.pages + 1, PAGE * heads * size)
+        numbers = (self.pages + 2, PAGE * heads * size)
         stores = [(_zeros(numbers, dtype, self.device), _zeros(numbers, dtype, self.device)) for _ in range(layers)]
         self._stores = stores  # all of it or nothing
 

@@ -158,7 +158,7 @@ class PassPlan(Cache):
                 f"where its configuration says {shape[1:3]}: this model is not supported"
             )
         self._pool.write(layer_idx, self._slots, keys, values)
-        return _Layer(self, layer_idx), value_states
+        return PlannedLayer(self, layer_idx), value_states
 
     def attend(self, layer: int, query: torch.Tensor, scaling: float | None) -> torch.Tensor:
         """Attention output (T, heads, size) for queries (heads, T, size)."""
@@ -183,17 +183,17 @@ class PassPlan(Cache):
         return 0
 
 
-class _Layer(NamedTuple):
-    """One layer's keys and values of a pass."""
+class PlannedLayer(NamedTuple):
+    """One layer's keys and values of a pass, whose plan attends."""
 
-    plan: PassPlan
+    plan: Any
     number: int
 
 
 def _attention(
     module: torch.nn.Module,
     query: torch.Tensor,
-    key: _Layer,
+    key: PlannedLayer,
     value: torch.Tensor,
     attention_mask: torch.Tensor | None,
     scaling: float | None = None,

@@ -21,6 +21,7 @@ from manyturn.agents.engine.decoding.decoder import Decoder
 from manyturn.agents.engine.decoding.memory import cache_shape
 from manyturn.agents.engine.decoding.page_pool import PAGE, PagePool
 from manyturn.agents.engine.decoding.prefix_cache import Caches
+from manyturn.agents.engine.decoding.recorded_pass import recorder_for
 from manyturn.agents.engine.decoding.row import Row
 
 _WARM = 8  # passes that are not timed
@@ -34,6 +35,7 @@ class Load:
         prompt: tokens of each.
         timed, profiled: passes.
         rank: of adapters that are not merged; 0: none.
+        is_recorded: whether passes are recorded, as an engine's are; else each operation is launched.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Load:
     timed: int
     profiled: int
     rank: int = 0
+    is_recorded: bool = False
 
     @property
     def tokens(self) -> int:
@@ -51,11 +54,16 @@ class Load:
 
 
 LOADS = (
+    Load("1.5B, 128 rows, recorded", "qwen2.5-1.5b", 128, 768, 100, 10, is_recorded=True),
     Load("1.5B, 128 rows", "qwen2.5-1.5b", 128, 768, 100, 10),
     Load("1.5B, 128 rows, adapters", "qwen2.5-1.5b", 128, 768, 50, 5, 16),
     Load("1.5B, 8 rows", "qwen2.5-1.5b", 8, 768, 100, 5),
 )
-TOY = (Load("toy", "toy", 4, 20, 3, 2), Load("toy, adapters", "toy", 4, 20, 3, 2, 4))
+TOY = (
+    Load("toy, recorded", "toy", 4, 20, 3, 2, is_recorded=True),
+    Load("toy", "toy", 4, 20, 3, 2),
+    Load("toy, adapters", "toy", 4, 20, 3, 2, 4),
+)
 
 
 def cases(kit: Kit) -> list[Case]:
@@ -88,7 +96,8 @@ def decode(device: Device, load: Load) -> Figures:
         model = with_adapters(model, load.rank)
     shape = cache_shape(model.config, model.dtype)
     pool = PagePool(shape, load.rows * -(-load.tokens // PAGE), model.device)
-    decoder, rows = Decoder(model, frozenset(), pool), _rows(pool, load)
+    recorder = recorder_for(device.torch) if load.is_recorded else None
+    decoder, rows = Decoder(model, frozenset(), pool, recorder), _rows(pool, load)
     device.forget_peak()
     with device.timed() as reading:
         while any(row.computed < row.length for row in rows if not row.ids):

@@ -20,6 +20,7 @@ from manyturn.agents.engine.card.card_plan import CONTEXT
 from manyturn.agents.engine.card.device_memory import cache_room
 from manyturn.agents.engine.card.gpu_table import Gpu
 from manyturn.agents.engine.card.vllm_share import vllm_plan
+from manyturn.agents.engine.decoding.decoder import READ_EVERY
 from manyturn.agents.engine.decoding.memory import cache_shape, kept_bytes
 from manyturn.agents.engine.engine_config import EngineContext
 from manyturn.agents.engine.vllm.options import VllmConfig
@@ -250,19 +251,19 @@ def decoding_passes(config: RunConfig, episodes: StepEpisodes) -> float:
 def _decoding(
     config: RunConfig, model: PreTrainedConfig, gpu: Gpu, episodes: StepEpisodes, weights: float, token: float
 ) -> ForecastPart:
-    passes = decoding_passes(config, episodes)
-    rows = episodes.drawn / passes
     own = not config.engine.is_separate
+    passes = decoding_passes(config, episodes) + own * episodes.turns * READ_EVERY / 2  # for which a prompt waits
+    rows = episodes.drawn / passes
     cached = rows * episodes.length * token * (_KV_COPIES if own else 1)
     device = max((weights + cached) / (MEMORY * gpu.bandwidth), rows * weights / (PRODUCTS * gpu.flops))
     layers = model.get_text_config().num_hidden_layers
     apart = bool(config.learner.lora_rank) and own and not config.engine.merge_adapters
     launches = PASS_LAUNCHES + layers * (LAYER_LAUNCHES + apart * ADAPTER_LAUNCHES)
-    host = launches * LAUNCH if own else GRAPH_PASS
+    recorded = max(device, launches * KERNEL if own else GRAPH_PASS)
+    launched = max(device, launches * LAUNCH) if own else recorded  # passes that read prompts
+    seconds = recorded + (launched - recorded) / READ_EVERY
     return ForecastPart(
-        f"decoding, {passes:,.0f} passes",
-        passes * max(host, device),
-        "launches" if host > device else "memory's bandwidth",
+        f"decoding, {passes:,.0f} passes", passes * seconds, "launches" if seconds > device else "memory's bandwidth"
     )
 
 

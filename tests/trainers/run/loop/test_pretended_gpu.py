@@ -37,6 +37,7 @@ def test_a_step_finds_all_its_tensors_on_one_device(recipe, more, tmp_path):
     with pretended() as events:
         told = asyncio.run(steps(config, tmp_path / "run", 2))
     assert "attention in one call" in events, "runs of a tree attend one by one, which launches ten times as much"
+    assert "replay" in events, "passes that only draw are launched operation by operation"
     assert len(told) == 2 and all(math.isfinite(line["grad_norm"]) for line in told)
     assert not any(line["out_of_memory"] for line in told)
 
