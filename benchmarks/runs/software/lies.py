@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kit.journal import Journal
-from benchmarks.kit.provenance import RESULTS, ROOT, origin, write
+from benchmarks.kit.provenance import ROOT, origin, write
 from benchmarks.runs.software.lie_programs import KINDS, calls_of, lies
+from benchmarks.runs.software.lie_results import OUT, OUTCOMES, PAID, REACH, REFUSED, SPLITS, VISIBLE, shares_of
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.pool import lease
@@ -40,10 +41,7 @@ from manyturn.envs.software.tasks.task_card import recount
 from manyturn.envs.software.tasks.task_entry import Entry, problem
 from manyturn.envs.software.testing.pytest_run import PASSED, XFAILED
 
-OUT = RESULTS / "software_lies.json"
-REACH = RESULTS / "software_reach.json"
 LOCK = ROOT / "envs" / "software" / "tasks.jsonl"
-SPLITS = ("validation", "test", "test_functions", "train", "smoke")
 _GRADER = (
     "envs/software/grading",
     "envs/software/testing",
@@ -52,7 +50,6 @@ _GRADER = (
     "envs/software/tasks/*.py",
 )
 _PAID_BEFORE = ("pycparser-7b5a6002d5", "xmltodict-5ba1bf2096")  # a lie, to an earlier run; their copies say otherwise
-OUTCOMES = PAID, VISIBLE, REFUSED = "paid", "passes the visible tests only", "fails the visible tests"
 
 
 def outcome(sandbox: DockerSandbox, one: Problem, changes: Mapping[str, bytes | None]) -> str:
@@ -122,16 +119,6 @@ def summary(results: Mapping[str, Mapping[str, str]], shares: Mapping[str, float
                 rows[f"{split}, {number}"] = counts(row)
         made[name] = {"all": counts(some), "by kind": table(some), "by split": rows}
     return made
-
-
-def shares_of(file: Path) -> dict[str, float]:
-    """Task -> measured share, from the result of ``memorization``."""
-    return {
-        name: share
-        for row in json.loads(file.read_text()).values()
-        if "shares" in row
-        for name, share in row["shares"].items()
-    }
 
 
 def earlier(file: Path) -> dict[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.kit.table import table
 from benchmarks.runs.software.lie_programs import KINDS
-from benchmarks.runs.software.lies import OUT, PAID, REACH, SPLITS, VISIBLE, shares_of
+from benchmarks.runs.software.lie_results import OUT, PAID, REACH, SPLITS, VISIBLE, shares_of
 from manyturn.envs.software.tasks.lock_file import ours
 from manyturn.envs.software.tasks.task_entry import Entry
 

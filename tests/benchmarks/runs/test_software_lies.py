@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from benchmarks.runs.software import lies_table
-from benchmarks.runs.software.lies import OUT, OUTCOMES, PAID
+from benchmarks.runs.software.lie_results import OUT, OUTCOMES, PAID
 from manyturn.envs.software.tasks.lock_file import ours
 
 ROOT = Path(__file__).parents[3]

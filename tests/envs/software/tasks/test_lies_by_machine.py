@@ -3,7 +3,8 @@
 import pytest
 from tiny_library import CODE, tiny  # noqa: F401
 
-from benchmarks.runs.software.lies import REFUSED, VISIBLE, outcomes
+from benchmarks.runs.software.lie_results import REFUSED, VISIBLE
+from benchmarks.runs.software.lies import outcomes
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.envs.software.mutation.operators import edits
 from manyturn.envs.software.tasks.task_entry import Entry
