@@ -61,7 +61,8 @@ class Segments:
             return _segment_attention(query, key, value, self.queries, self.keys, scale)[None]
         most = max(self.queries), max(self.keys)
         ends = self._query_ends, self._key_ends
-        return varlen_attn(query, key, value, *ends, *most, window_size=_CAUSAL, scale=scale, **_GROUPED)[None]
+        output: Any = varlen_attn(query, key, value, *ends, *most, window_size=_CAUSAL, scale=scale, **_GROUPED)
+        return output[None]
 
 
 class _Segment(NamedTuple):
