@@ -3,8 +3,8 @@
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from manyturn.serving.wires import openenv
 PIPED = f"{Path(__file__).parents[2] / 'envs' / 'traps.py'}:Piped"
 MAZE = "manyturn/Maze-v0"
 MOST_MB = 100
+WIRES = ("ors", "mcp", "nemo-gym")
 
 
 def hello(driver: str, env: str, world: dict[str, str], **args: str) -> bytes:
@@ -90,44 +91,97 @@ def test_a_loop_that_stands_still_is_noticed():
         asyncio.run(stand_still())
 
 
-async def begin_and_step(client: httpx.AsyncClient, wire: str) -> Callable[[], Awaitable[str]]:
-    """Begin an episode; the function plays a turn and gives its text."""
-    if wire == "openenv":
-        begun = (await client.post("/reset", json={"split": "train"}, timeout=60)).json()
-        words: dict[str, Any] = {"episode": begun["metadata"]["episode"], "action": {"text": "wait"}}
+def say(text: str) -> dict[str, Any]:
+    """An action in the words of NeMo Gym."""
+    return {"response": {"output": [{"type": "message", "content": [{"type": "output_text", "text": text}]}]}}
+
+
+class Player:
+    """An episode in the language of a server over HTTP, and its list of validation tasks."""
+
+    def __init__(self, client: httpx.AsyncClient, wire: str):
+        self.client, self.wire, self.episode = client, wire, ""
+
+    async def begin(self) -> None:
+        match self.wire:
+            case "openenv":
+                begun = await self.client.post("/reset", json={"split": "train"})
+                self.episode = begun.json()["metadata"]["episode"]
+            case "nemo-gym":
+                await self.client.post("/reset", json={"manyturn": {"split": "train"}})
+            case "ors":
+                self.client.headers["X-Session-ID"] = "one"
+                await self.client.post("/create", json={"task_spec": {"split": "train"}})
+
+    async def wait(self) -> str:
+        match self.wire:
+            case "openenv":
+                words: dict[str, Any] = {"episode": self.episode, "action": {"text": "wait"}}
+            case "nemo-gym":
+                words = say("wait")
+            case _:
+                words = {"name": "act", "input": {"text": "wait"}}
+        return (await self.client.post("/call" if self.wire == "ors" else "/step", json=words)).text
+
+    async def lists(self) -> bool:
+        """True once the server has listed the tasks of validation."""
+        if self.wire == "nemo-gym":
+            other = httpx.AsyncClient(base_url=self.client.base_url, timeout=60)
+            return (await other.post("/reset", json={"manyturn": {"split": "validation"}})).status_code == 200
+        answer = await self.client.post("/Piped/num_tasks", json={"split": "validation"})
+        return answer.json()["num_tasks"] == 40
+
+
+class Agent:
+    """The same through MCP."""
+
+    def __init__(self, client: Any):
+        self.client, self.episode = client, ""
+
+    async def begin(self) -> None:
+        begun = await self.client.call_tool("begin", {"split": "train"})
+        self.episode = begun.structured_content["episode"]
+
+    async def wait(self) -> str:
+        return str((await self.client.call_tool("act", {"episode": self.episode, "text": "wait"})).content)
+
+    async def lists(self) -> bool:
+        listed = await self.client.call_tool("tasks", {"split": "validation", "count": 3})
+        return not listed.is_error
+
+
+@asynccontextmanager
+async def player(wire: str, url: str) -> AsyncIterator[Player | Agent]:
+    if wire == "mcp":
+        mcp = pytest.importorskip("mcp")
+        async with mcp.Client(url) as client:
+            yield Agent(client)
     else:
-        client.headers["X-Session-ID"] = "one"
-        await client.post("/create", json={"task_spec": {"split": "train"}}, timeout=60)
-        words = {"name": "act", "input": {"text": "wait"}}
-
-    async def step() -> str:
-        answer = await client.post("/step" if wire == "openenv" else "/call", json=words, timeout=30)
-        return answer.text
-
-    return step
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+            yield Player(client, wire)
 
 
-@pytest.mark.parametrize("wire", ["openenv", pytest.param("ors", marks=pytest.mark.deep)])
+@pytest.mark.parametrize("wire", ["openenv", *(pytest.param(one, marks=pytest.mark.deep) for one in WIRES)])
 def test_a_server_answers_others_while_its_lists_wait_for_a_pipe(tools, tmp_path, wire):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 
     async def play() -> None:
-        served = {"env_args": {"listed": str(pipe)}, "workers": 1, "splits": ("train", "validation")}
+        served = {"env_args": {"listed": str(pipe)}, "workers": 2, "splits": ("train", "validation")}
         opening = asyncio.create_task(opened(pipe))  # the trial of the environment lists them too
         opening.add_done_callback(lambda opening: os.close(opening.result()))
-        async with (
-            tools.serving(PIPED, wire, **served) as (url, _),
-            httpx.AsyncClient(base_url=url) as client,
-            without_pauses(),
-        ):
-            step = await begin_and_step(client, wire)
-            listing = asyncio.create_task(client.post("/Piped/num_tasks", json={"split": "validation"}, timeout=60))
+        async with tools.serving(PIPED, wire, **served) as (url, _), player(wire, url) as one, without_pauses():
+            await one.begin()
+            listing = asyncio.create_task(one.lists())
             descriptor = await opened(pipe)
-            assert "still here, 1" in await step()
+            assert "still here, 1" in await one.wait()
             assert not listing.done()
             os.close(descriptor)
-            assert (await listing).json()["num_tasks"] == 40
+            while not listing.done():  # a worker lists them once more
+                with suppress(OSError):
+                    os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+                await asyncio.sleep(0.05)
+            assert await listing
 
     asyncio.run(play())
 
