@@ -24,6 +24,9 @@ from manyturn.agents.model.model_internals import output_head
 
 _IDS, _POSITIONS, _SLOTS, _NOISE, _HEAT, _TABLE = range(6)  # columns of the inputs; the table is the rest
 _RECORDED = 64  # passes, of different shapes, that are kept
+_ENTROPY = 2  # row of what is drawn; no matter which token is drawn, it stays the same
+_ROUNDING = {torch.float32: 1e-3, torch.float64: 1e-3}  # of entropies; of types of 16 bits more, and by other kernels
+_COARSE = 0.05
 
 Drawn = list[list[float]]  # tokens, log-probabilities, entropies, and whether logits were finite, of each row
 
@@ -129,7 +132,9 @@ class RecordedPasses:
         """Draw the next token of each row, whose keys and values are all there but for the last token.
 
         Returns:
-            None if this device cannot record the pass; nothing is recorded from then on.
+            None if this device cannot record the pass; nothing is recorded from then on. A pass's first replay is
+            compared with its operations launched one by one; where they differ, these count, and nothing is recorded
+            from then on.
         """
         if self._recorder is None:
             return None
@@ -145,14 +150,29 @@ class RecordedPasses:
                 for each in (error, error.__context__):  # the end of a graph hides what ended it
                     if each is not None and ran_out(each):
                         raise each from None
-                first = str(error).partition("\n")[0]
-                warnings.warn(
-                    f"passes are launched operation by operation, since none can be recorded: {first}", stacklevel=2
-                )
-                self._recorder = None
+                self._stop("none can be recorded: " + str(error).partition("\n")[0])
                 return None
+            drawn = recorded.draw(rows)
+            rounding = _ROUNDING.get(self._model.dtype, _COARSE)
+            if not _agree(drawn, launched := recorded.launched(len(rows)), rounding):
+                self._stop("a replay draws from other distributions")
+                return launched
+        else:
+            drawn = recorded.draw(rows)
         self._passes[shape] = recorded
-        return recorded.draw(rows)
+        return drawn
+
+    def _stop(self, reason: str) -> None:
+        """Record nothing from now on."""
+        warnings.warn(f"passes are launched operation by operation, since {reason}", stacklevel=3)
+        self._recorder = None
+        self._passes.clear()
+
+
+def _agree(replayed: Drawn, launched: Drawn, rounding: float) -> bool:
+    """True if a replay and the launched operations had the same distributions."""
+    own, other = (torch.tensor(drawn[_ENTROPY]) for drawn in (replayed, launched))
+    return torch.allclose(own, other, rounding, rounding, equal_nan=True)
 
 
 class _RecordedPass(Cache):
@@ -179,6 +199,10 @@ class _RecordedPass(Cache):
         self._replay()
         # The pass's only wait for the device.
         return [numbers[: len(rows)] for numbers in self._drawn.tolist()]
+
+    def launched(self, rows: int) -> Drawn:
+        """Launch the operations of the pass that was drawn last, whose first ``rows`` places are taken."""
+        return [numbers[:rows] for numbers in self._compute().tolist()]
 
     def _put(self, rows: Sequence[Row]) -> None:
         host = self._host.numpy()
