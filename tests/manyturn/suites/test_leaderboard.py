@@ -11,7 +11,10 @@ from manyturn.suites import FOLDER, find_suite, names
 
 ROOT = Path(__file__).parents[3]
 V1 = "789e9de7b227df5b23b893dd64ce7ca0"
-LATER = {"v2": ("v1", "9049a33b37b04b2e696e499c07365df5"), "v3": ("v2", "3f571ac77300e22c8177e00d66b03989")}  # extended suite, hash
+LATER = {  # suite -> the one that it extends, hash
+    "v2": ("v1", "9049a33b37b04b2e696e499c07365df5"),
+    "v3": ("v2", "3f571ac77300e22c8177e00d66b03989"),
+}
 # One panel for each environment: the slow test has all.
 FAMILIES = (
     *("number-easy", "maze-easy", "household-tiny", "shop-tiny", "desk-tiny", "search-easy", "booking-tiny"),
