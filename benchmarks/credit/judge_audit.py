@@ -28,12 +28,15 @@ from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.play.judges.agreement import agreement
 
 OUT = RESULTS / "judge_audit.json"
-READERS = ("capo", "renorm+gigpo", "attribution+gigpo")
+READERS = ("capo", "renorm+gigpo", "attribution+gigpo", "agent_q")
 SHARES = (0.0, 0.2, 0.4, 0.5)  # of verdicts that are turned round
 SIZES: Mapping[str, Any] = {"tasks": 16, "group": 6, "steps": 200_000, "reward": "outcome"}
 WORLDS: Mapping[str, tuple[str, float, Mapping[str, Any]]] = {
     "maze": ("JudgedMaze", 0.5, {}),
     "household tiny": ("JudgedHousehold", 0.7, {"difficulty": "tiny"}),
+    "sql tiny": ("JudgedSQL", 0.3, {"difficulty": "tiny"}),
+    "drafts tiny": ("JudgedDrafts", 0.3, {"difficulty": "tiny"}),
+    "clarify easy": ("JudgedClarify", 0.4, {"difficulty": "easy"}),
 }
 
 

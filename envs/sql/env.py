@@ -52,8 +52,9 @@ class SQL(TextEnv):
     End:
         The submission ends the episode, also one that is refused.
     Splits:
-        train, validation and test share no question about the same schema. The tables of ``test_unseen`` have sets of
-        columns that no table of another split has.
+        No question of train, validation or test is asked in another of them in the same words, and none of train or
+        validation in ``test_unseen``. The tables of ``test_unseen`` have sets of columns that no table of another
+        split has.
     Expert:
         Lists the tables, describes those that the question is about, and submits the query.
     Floors:

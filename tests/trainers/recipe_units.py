@@ -43,10 +43,10 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "scaf-grpo": {"rollout.guidance": {"members": 2, "tiers": [0.5, 1.0]}},
     "critique-grpo": {"rollout.guidance": {"members": 2}},
     "arpo-replay": {"env.args": {"limit": 2, "copies": 1}, "rollout.tasks": 12},
-    "capo": {"credit.rewards=part_weights": {"weights": {"judge": 0.5}}},  # names the verdicts where capo does not
     "relift": {"env.args": {"limit": 2, "copies": 1}, "rollout.tasks": 12},
     "bpo": {"rollout.branching": {"initial": 2}},
     "pav": {"rollout.branching": {"initial": 2}},
+    "agent-q-tree": {"rollout.branching": {"initial": 2}},
     "dapo": {"credit.rewards=overlong": {"buffer_share": 1.0}, "rollout.group": 2, "rollout.tasks": 8},
     "spo": {**SPREAD, "credit.advantage=spo": {"low": -3.0, "high": 3.0}},
     "reinforce-pp-baseline": {"objective.kl": {"coef": 0.1}},  # theirs is too small for two steps to show it
@@ -113,6 +113,8 @@ def without(recipe: dict[str, Any], unit: str) -> dict[str, Any]:
     key, _, stage = last.partition("=")
     recipe = {name: value for name, value in recipe.items() if name not in USED_BY.get(stage or unit, ())}
     if unit == "credit.advantage":
+        if ADVANTAGES.entry(_name(recipe["credit"]["advantage"])).config_type.reads_verdicts:
+            recipe.pop("judge")
         objective = {key: value for key, value in recipe["objective"].items() if key != "reference"}
         return recipe | {"objective": objective} | _with_another_advantage(recipe)
     if unit == "objective":

@@ -45,7 +45,7 @@ STEPS = {
     "rloo": 16,
     "opo": 16,
     "w-reinforce": 16,
-    **dict.fromkeys(("turn-dpo", "step-dpo", "copg", "agent-q", "pav"), 16),
+    **dict.fromkeys(("turn-dpo", "step-dpo", "copg", "agent-q", "agent-q-tree", "pav"), 16),
     "riskpo": 16,
     "scaling-inter": 21,
     "gigpo-spa-epo-gra": 8,

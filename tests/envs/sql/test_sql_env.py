@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from manyturn.envs.conformance.check_runner import check
 from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.registration.env_registry import make
-from manyturn.envs.contract.tasks.task import is_held_out
+from manyturn.envs.contract.tasks.task import Task, is_held_out
 from manyturn.envs.sql.env import SQL
 from manyturn.envs.sql.grading import PARTS
-from manyturn.envs.sql.question import Question, query
+from manyturn.envs.sql.question import Question, english, query
 from manyturn.envs.sql.question_generator import LEVELS, neighbours
 from manyturn.envs.sql.schema import Schema
 from manyturn.envs.sql.tasks import DATABASES, database_of
@@ -118,6 +118,20 @@ def test_unseen_tables_occur_in_no_other_split(level: str) -> None:
             for table in task.params["schema"]["tables"]:
                 structure = (table["noun"], sorted(table["categories"]), sorted(table["numbers"]))
                 assert is_held_out("sql table", *structure) == (split == "test_unseen")
+
+
+@pytest.mark.parametrize("level", ["tiny", "hard"])
+def test_no_question_of_training_is_asked_again_in_the_same_words(level: str) -> None:
+    env = SQL(difficulty=level)
+    words = {
+        split: {_english(task) for task in env.tasks(split)[: 600 if split == "train" else 60]} for split in env.splits
+    }
+    for split, others in {"train": env.splits[1:], "validation": ("test", "test_unseen")}.items():
+        assert all(words[split].isdisjoint(words[other]) for other in others)
+
+
+def _english(task: Task) -> str:
+    return english(Schema(task.params["schema"]), Question.of(task.params["question"]))
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])

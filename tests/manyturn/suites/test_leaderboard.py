@@ -10,7 +10,11 @@ import pytest
 from manyturn.suites import FOLDER, find_suite, names
 
 ROOT = Path(__file__).parents[3]
-V1, V2 = "789e9de7b227df5b23b893dd64ce7ca0", "9049a33b37b04b2e696e499c07365df5"
+V1 = "789e9de7b227df5b23b893dd64ce7ca0"
+LATER = {  # suite -> the one that it extends, hash
+    "v2": ("v1", "9049a33b37b04b2e696e499c07365df5"),
+    "v3": ("v2", "3f571ac77300e22c8177e00d66b03989"),
+}
 # One panel for each environment: the slow test has all.
 FAMILIES = (
     *("number-easy", "maze-easy", "household-tiny", "shop-tiny", "desk-tiny", "search-easy", "booking-tiny"),
@@ -50,17 +54,18 @@ def test_all_panels_of_v1_are_what_was_frozen(command, engine):
     assert found.code == 0, found.err
 
 
-def test_v2_has_the_panels_of_v1_with_results_that_compare_and_its_own_are_what_was_frozen(command):
-    suite, _ = find_suite("v2")
-    own = suite.panels[len(find_suite("v1")[0].panels) :]
-    assert suite.hash == V2 and suite.panels[: -len(own)] == find_suite("v1")[0].panels
+@pytest.mark.parametrize("name", LATER)
+def test_a_later_suite_has_the_panels_of_the_one_before_and_its_own_are_what_was_frozen(name, command):
+    suite, (before, frozen) = find_suite(name)[0], LATER[name]
+    own = suite.panels[len(find_suite(before)[0].panels) :]
+    assert suite.hash == frozen and suite.panels[: -len(own)] == find_suite(before)[0].panels
     assert {one.panel.split for one in own} == {"test", "test_unseen"} and not any(one.need for one in own)
     families = {one.name.partition("-")[0] for one in own}
-    ended = command("suite", "verify", "v2", *(word for name in families for word in ("--only", f"{name}-unseen")))
+    ended = command("suite", "verify", name, *(word for one in families for word in ("--only", f"{one}-unseen")))
     assert ended.code == 0, ended.err
 
 
-@pytest.mark.parametrize("name", ["v1", "v2"])
+@pytest.mark.parametrize("name", ["v1", *LATER])
 def test_the_plan_of_a_suite_chooses_what_it_has(name):
     suite, file = find_suite(name)
     plan = tomllib.loads(file.with_suffix(".toml").read_text())

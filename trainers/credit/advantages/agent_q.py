@@ -5,7 +5,7 @@
     (w, l) is a pair if both are siblings, their actions differ, and Q(w) - Q(l) > threshold
     Q(k) = alpha Q_played(k) + (1 - alpha) Q_judged(k)
     Q_played, Q_judged: means of the discounted return without verdicts, and of the verdict, over the siblings with k's
-    action
+    action; with branches Q_played(k) = r_k + gamma mean of Q_played over the draws that follow k's
 
 Shapes: turns K, with the part ``part`` -> advantage_K, for each token of the turn's reply.
 Source: Agent Q, arXiv 2408.07199: siblings in a search tree, the mean of what search has backed up and a model's
@@ -14,7 +14,9 @@ equation 7. Agent Q's formulas were read in descriptions by others, and are unve
 
 Implementation:
 1. The group is the tree: siblings are turns whose situations and actions before, and whose own situation, are the same
-   in all of their episodes (``paths`` in ``groups/pairs.py``). Situations are the environment's anchors.
+   in all of their episodes (``paths`` in ``groups/pairs.py``). Situations are the environment's anchors. With
+   ``rollout.branching`` (recipe ``agent-q-tree``) episodes fork off others: outcomes are backed up as in ``forks``, a
+   draw behind which much was forked counts once, and what a branch repeats is in no pair.
 2. A verdict is on the turn alone: it is in no other turn's return. Verdicts are 0 to 1, and so should returns be, or
    alpha weighs them otherwise than it says.
 3. With one update a step this is the gradient of -log sigmoid(m), in the mean over the step's P pairs. pi is the policy
@@ -23,9 +25,9 @@ Implementation:
    no pair. Truncated episodes count as they ended.
 
 Differences: theirs searches a tree by UCT, of which backups are the values, ranks actions by a model before they are
-tried, and learns offline from one set of pairs; here the tree is what a group's episodes have in common, verdicts are
-on turns that were played, and pairs are of the step's own episodes. The model's explanations are not learnt, and a
-search is left to evaluation.
+tried, and learns offline from one set of pairs; here the tree is what a group's episodes have in common, forks are
+where chance or entropy puts them, verdicts are on turns that were played, and pairs are of the step's own episodes. The
+model's explanations are not learnt.
 
 Watch: ``paired_turns`` near 0: histories part at once, or the same is done in them. ``pairs_ranked`` rises above 0.5.
 ``judge_agreement`` falling while ``parts/judge`` rises: pairs teach what the judge likes; raise alpha.
@@ -38,7 +40,8 @@ import numpy as np
 from pydantic import Field
 
 from manyturn.trainers.credit.batch.reward_parts import part_K
-from manyturn.trainers.credit.batch.turn_batch import TurnBatch
+from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, TurnBatch
+from manyturn.trainers.credit.groups.draws import DRAWER, draw_values, draws
 from manyturn.trainers.credit.groups.group_statistics import group_statistics
 from manyturn.trainers.credit.groups.pairs import REFERENCE, PairConfig, choices, pairs_inside, paths, preference
 from manyturn.trainers.credit.groups.situations import anchor_groups
@@ -47,6 +50,7 @@ from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 
 class AgentQConfig(PairConfig):
     needs: ClassVar[frozenset[str]] = frozenset({REFERENCE, "action"})
+    uses: ClassVar[frozenset[str]] = frozenset({DRAWER})
     reads_verdicts: ClassVar[bool] = True
     name: Literal["agent_q"] = "agent_q"
     part: str = "judge"
@@ -79,8 +83,24 @@ def agent_q(batch: TurnBatch, config: AgentQConfig) -> Advantage:
     path_K = paths(batch, anchor_groups(batch))
     choice_K = choices(batch, path_K)
     played = replace(batch, parts={name: value for name, value in batch.parts.items() if name != config.part})
-    returns_K, verdict_K = played.turn_return_K(config.gamma), part_K(batch, config.part)
-    mixed_K = config.alpha * returns_K + (1 - config.alpha) * verdict_K
-    value_K = group_statistics(mixed_K, np.maximum(choice_K, 0), batch.scorable_K).mean_K
-    total_K, figures = preference(batch, pairs_inside(path_K, choice_K, value_K, config.threshold), config.beta)
+    returns_K, own_K = backed_up(played, config.gamma)
+    mixed_K = config.alpha * returns_K + (1 - config.alpha) * part_K(batch, config.part)
+    value_K = group_statistics(mixed_K, np.maximum(choice_K, 0), own_K & batch.scorable_K).mean_K
+    pairs = pairs_inside(np.where(own_K, path_K, -1), choice_K, value_K, config.threshold)
+    total_K, figures = preference(batch, pairs, config.beta)
     return Advantage(total_K, {}, figures)
+
+
+def backed_up(batch: TurnBatch, gamma: float) -> tuple[FloatK, BoolK]:
+    """Value of each turn (K) by what followed it, and the turns (K) that their own episodes drew.
+
+    The second episode is a branch that repeats the first one's first turn.
+
+    >>> batch = TurnBatch.from_episodes([[0, 1], [0, 0]], [0, 0], columns={DRAWER: [[0, 0], [0, 1]]})
+    >>> backed_up(batch, gamma=1.0)
+    (array([0.5, 1. , 0.5, 0. ]), array([ True,  True, False,  True]))
+    """
+    if DRAWER not in batch.columns:
+        return batch.turn_return_K(gamma), np.ones(len(batch.turn_K), bool)
+    past_K, draw_K, own_K = draws(batch)
+    return draw_values(batch, past_K, draw_K, gamma) - batch.penalty_K, own_K

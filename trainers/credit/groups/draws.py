@@ -10,6 +10,8 @@ from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, IntK, TurnB
 from manyturn.trainers.credit.groups.anchors import equal_anchors
 from manyturn.trainers.credit.groups.situations import paired, previous_row
 
+DRAWER = "drawer"  # the column with the member of the group that drew each turn
+
 
 def draws(batch: TurnBatch) -> tuple[IntK, IntK, BoolK]:
     """Numbers (K) of the past that each turn was drawn from and of its draw, and whether its episode drew it.
@@ -20,7 +22,7 @@ def draws(batch: TurnBatch) -> tuple[IntK, IntK, BoolK]:
     >>> draws(batch)
     (array([0, 1, 0, 1]), array([0, 1, 0, 2]), array([ True,  True, False,  True]))
     """
-    drawer_K = batch.column("drawer").astype(np.int64)
+    drawer_K = batch.column(DRAWER).astype(np.int64)
     order_K = np.lexsort((batch.turn_K, batch.episode_K))
     ends_E = order_K[np.append(np.flatnonzero(np.diff(batch.episode_K[order_K])), len(order_K) - 1)]
     before_K = previous_row(batch)

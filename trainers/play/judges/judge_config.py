@@ -10,6 +10,7 @@ from manyturn.envs.contract.env.turn import OUTCOME
 from manyturn.envs.contract.options.options import Options
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.users.endpoint.protocols.registry import ENDPOINT_WORD, endpoint_model
+from manyturn.trainers.credit.groups.draws import DRAWER
 from manyturn.trainers.play.judges.rubric import CriterionConfig, VoteRule
 from manyturn.trainers.play.judges.rule import RuleConfig
 from manyturn.trainers.play.judges.rules.expert import ExpertRuleConfig
@@ -118,13 +119,18 @@ class JudgeConfig(Options):
         """True if a rule asks the environment's expert."""
         return any(rule.needs_expert for rule in self.ruled.values())
 
+    def _reader(self, run: Any) -> Any:
+        """The first stage of credit that names the part, or None."""
+        stages = (*run.credit.rewards, run.credit.advantage)
+        return next((stage for stage in stages if self.part in stage.named_parts()), None)
+
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        if run.rollout.branching is not None:
+        advantage, reader = run.credit.advantage, self._reader(run)
+        if run.rollout.branching is not None and (reader is not advantage or DRAWER not in reader.uses):
             return "[judge] would judge what a branch repeats twice, with rollout.branching: leave one of them out"
         if run.roles or (env is not None and len(env.roles) > 1):
             return "[judge] judges one policy in one role, and here there are several: leave it out"
-        stages = (*run.credit.rewards, run.credit.advantage)
-        if self.verdicts == "turn" and not any(self.part in stage.named_parts() for stage in stages):
+        if self.verdicts == "turn" and reader is None:
             return (
                 f"judge.verdicts = 'turn' pays every turn, so that long episodes would earn more: name the part "
                 f"{self.part!r} in a stage of credit, such as part_weights, or set verdicts to 'episode'"
