@@ -61,6 +61,7 @@ def draw_to_wire(
         "prompt": list(prompt),
         "sampling": sampling.model_dump(),
         "choices": None if choices is None else [list(ids) for ids in choices.replies],
+        "unit": "token" if choices is None else choices.unit,
     }
 
 
@@ -69,7 +70,8 @@ def draw_from_wire(fields: Mapping[str, Any]) -> Draw:
     choices, prompt = fields["choices"], fields["prompt"]
     if not isinstance(fields["turn"], int) or not all(type(token) is int for token in prompt):
         raise TypeError("a turn is a number, and a prompt a list of tokens")
-    limited = None if choices is None else Choices(choices)
+    unit = {"token": "token", "command": "command"}[fields["unit"]]
+    limited = None if choices is None else Choices(choices, unit)
     sampling = Sampling.model_validate(fields["sampling"])
     return Draw(key_from_wire(fields["key"]), fields["turn"], prompt, sampling, limited)
 
