@@ -118,7 +118,8 @@ class ReplyChoices:
     """
 
     def __init__(self, form: ReplyFormat, template: ChatTemplate, unit: Unit = "token"):
-        self._form, self._template, self._unit = form, template, unit
+        self._form, self._template = form, template
+        self._unit: Unit = unit
         self._ids = lru_cache(_KEPT_COMMANDS)(self._written)
         self._choices = lru_cache(_KEPT_TURNS)(self._of)
 
