@@ -55,7 +55,7 @@ class Reply(NamedTuple):
     Attributes:
         ids: T token ids; the end token is among them if the reply ended by itself.
         logprobs: T natural log-probabilities at the sampling temperature (at temperature 0: of the logits as they are);
-            of a choice, those of the distribution over what is possible.
+            of a choice token by token, those of the distribution over what is possible.
         finish: "stop" if the reply ended by itself, "length" if it was cut.
         version: policy version of the weights that drew it.
         entropies: T entropies, in nats, of the distributions that the tokens were drawn from, if the engine knows them.
@@ -82,7 +82,8 @@ class Capabilities(NamedTuple):
         keeps_bits: the same episodes give the same log-probabilities to the bit, however long their environments take.
         entropy: replies come with their entropies.
         lora: ``load`` takes the weights of a model with adapters.
-        choices: there is ``choose``.
+        choices: there is ``choose``, token by token.
+        commands: ``choose`` draws whole commands too.
         own_weights: it can draw while a learner changes the model that it was made for, and takes new weights by
             ``load`` while episodes are open, as the asynchronous order asks.
         scores: there is ``score``.
@@ -94,6 +95,7 @@ class Capabilities(NamedTuple):
     choices: bool = False
     own_weights: bool = False
     scores: bool = False
+    commands: bool = False
 
 
 class Engine(Protocol):
@@ -161,6 +163,8 @@ class Engine(Protocol):
         """Draw one of several replies: as ``generate``, with each token drawn among those that are possible there.
 
         Log-probabilities and entropies are those of the distribution over the possible tokens, 0 for a forced one.
+        Where whole commands are drawn (``choices.unit``), the reply is distributed as those replies of ``generate``
+        are that are possible, and both are those of ``generate``: over all tokens, whatever was possible.
 
         Args:
             choices: replies of at most ``sampling.max_tokens``, each with its end token.

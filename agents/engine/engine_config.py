@@ -65,6 +65,11 @@ class EngineConfig(Named):
                 f"agent.only_admissible limits replies token by token, which engine {self.name} cannot: {instead} "
                 "agent.only_admissible out"
             )
+        if run.agent.chooses == "command" and not able.commands:
+            return (
+                f"agent.choices = 'command' chooses among whole commands, which engine {self.name} cannot: {instead} "
+                "agent.choices out"
+            )
         if run.order.is_asynchronous and not able.own_weights:
             return (
                 f"order.kind = 'asynchronous' draws while the learner changes the weights, which engine {self.name} is "

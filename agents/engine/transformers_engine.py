@@ -85,7 +85,7 @@ class TransformersEngine(BaseEngine):
             self.precision = str(model.dtype).removeprefix("torch.")
         self.version, self.vocabulary = 0, model.config.get_text_config().vocab_size
         self.capabilities = Capabilities(
-            reproducible, entropy=True, lora=True, choices=True, own_weights=True, scores=True
+            reproducible, entropy=True, lora=True, choices=True, own_weights=True, scores=True, commands=True
         )
         self._whole = True  # whether the weights are those of one version
         self._awake = True
@@ -219,13 +219,13 @@ class TransformersEngine(BaseEngine):
         row = Row(list(prompt_ids), noise, sampling.temperature, choices)
         if row.most > self._pool.pages * PAGE:
             raise EngineRefused(
-                f"a prompt of {len(row.prompt)} tokens and a reply of up to {len(noise)} exceed the "
+                f"a prompt of {len(row.prompt)} tokens and {row.most - len(row.prompt)} to say exceed the "
                 f"{self._pool.pages * PAGE} that are kept: raise engine.cache_gb, or lower agent.max_context"
             )
-        if choices is not None and len(choices.replies) == 1:
+        if choices is not None and choices.forced is not None:
             self._check_whole()
-            self.drawn_tokens += len(choices.replies[0])
-            return self._forced(choices.replies[0])
+            self.drawn_tokens += len(choices.forced)
+            return self._forced(choices.forced)
         request = _Request(key, row, asyncio.get_running_loop().create_future())
         self._waiting.append(request)
         self._barrier.consider()

@@ -10,7 +10,7 @@ from manyturn.agents.engine.reply_check import Checked
 from manyturn.agents.play.episode import Act, ContextFull, Cut, Policy, TokensSpent
 from manyturn.agents.play.scripted_policy import Mistake
 from manyturn.agents.text.chat_template import ChatTemplate
-from manyturn.agents.text.choice_decoding import Allowed, Choices, NoChoice, ReplyChoices
+from manyturn.agents.text.choice_decoding import Allowed, Choices, NoChoice, ReplyChoices, Unit
 from manyturn.agents.text.context import CONTEXTS, Memory
 from manyturn.agents.text.contexts.whole import WholeConfig
 from manyturn.agents.text.formats.free_text import FreeTextConfig
@@ -18,7 +18,7 @@ from manyturn.agents.text.reply_format import FORMATS, ReplyFormat
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import ON_PURPOSE, Label, LastPrompt, Ledger
 from manyturn.agents.tokens.usage import Usage
-from manyturn.envs.contract.options.options import Options
+from manyturn.envs.contract.options.options import OnlyWith, Options
 from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
@@ -43,8 +43,13 @@ class AgentConfig(Options):
     show_admissible: bool = False
     """List the admissible commands below each observation."""
     only_admissible: bool = False
-    """Choice decoding: a reply is one of the turn's admissible commands. Each token is drawn among those that lead to
-    one, and log-probabilities, entropies and gradients are of that distribution."""
+    """Choice decoding: a reply is one of the turn's admissible commands."""
+    choices: Annotated[Literal["token", "command"], OnlyWith("only_admissible", may_wait=True)] = "token"
+    """How it is chosen. token: each token is drawn among those that lead to a command, and log-probabilities, entropies
+    and gradients are of that distribution. command: a command is as likely as its tokens are among all of the
+    vocabulary, over the sum of that for all commands of the turn; temperature 0 takes the likeliest. Drawing freely
+    until a command comes would give the same. Log-probabilities, entropies and gradients are those of the free draw.
+    Its chance to be a command is not divided out; one less that is the rate of invalid replies in free play."""
     max_context: int = Field(default=2048, ge=16)
     """Longest prompt and reply together, in tokens; an episode that outgrows it is truncated."""
 
@@ -78,6 +83,11 @@ class AgentConfig(Options):
     def appends(self) -> bool:
         """True if each prompt begins with the prompt and the reply before it."""
         return CONTEXTS.apply(self.context).appends and self.reasoning == "keep"
+
+    @property
+    def chooses(self) -> Unit | None:
+        """Unit by which replies are limited to admissible commands; None if they are not."""
+        return self.choices if self.only_admissible else None
 
     def system_text(self, instructions: str) -> str:
         """The text that the agent is given once."""
@@ -162,6 +172,11 @@ class Agent:
                 "agent.only_admissible limits replies token by token, which this engine cannot: take one that does, "
                 "such as engine.name = 'transformers', or leave it out"
             )
+        if config.chooses == "command" and not engine.capabilities.commands:
+            raise ValueError(
+                "agent.choices = 'command' chooses among whole commands, which this engine cannot: take one that does, "
+                "such as engine.name = 'transformers', or leave it out"
+            )
         if fault := config.fault_of_choices(None):
             raise ValueError(fault)
         self.format, self.context = config.reply_format, CONTEXTS.apply(config.context)
@@ -173,7 +188,8 @@ class Agent:
             self.context.check(template)
         self.config, self.template, self.sampling, self.name = config, template, sampling, name
         self.engine, self._engine = Checked(engine, template), engine
-        self._commands = ReplyChoices(self.format, template) if config.only_admissible else None
+        limited = config.only_admissible
+        self._commands = ReplyChoices(self.format, template, config.choices) if limited else None
 
     def player(self, key: EpisodeKey, instructions: str) -> "AgentPlayer":
         return self.join(key, instructions, Ledger())
@@ -295,7 +311,11 @@ class AgentPlayer:
 
 
 def _allowed(choices: Choices | None, ids: Sequence[int], text: str) -> Sequence[Allowed]:
-    """Possible tokens at each place of a reply; empty if all were. Raises EnvError for a reply that was no choice."""
+    """Possible tokens at each place of a reply; empty if each was drawn among all.
+
+    Raises:
+        EnvError: the reply is none of the choices.
+    """
     if choices is None:
         return ()
     if (allowed := choices.along(ids)) is None:
@@ -303,7 +323,7 @@ def _allowed(choices: Choices | None, ids: Sequence[int], text: str) -> Sequence
             f"{text!r:.80} is none of the {len(choices.replies)} admissible commands of its turn, which "
             "agent.only_admissible chooses from: have admissible() list all that expert() says"
         )
-    return allowed
+    return allowed if choices.unit == "token" else ()
 
 
 class Demonstrator:

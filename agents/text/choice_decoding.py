@@ -1,21 +1,29 @@
-"""Choice decoding: a reply is limited to the admissible commands of its turn, by a trie of their tokens.
+"""Choice decoding: a reply is limited to the admissible commands of its turn, token by token or as a whole.
 
 Each command is written as a demonstration would say it: in the reply format, with the end token, in the one way in
-which the tokenizer writes it. At every token only those are possible that go on to one of these replies. So the policy
+which the tokenizer writes it. By the token, only those are possible that go on to one of these replies. So the policy
 is the model's distribution over the possible tokens, renormalised:
 
     pi(token) = exp(logit(token) / temperature) / sum over possible t of exp(logit(t) / temperature)
 
 Only its end token ends a reply, so that a command may begin another. A token without an alternative is forced:
 its log-probability and its entropy are 0, and nothing has to be computed to say it.
+
+By the command, a reply is drawn as if the model drew freely, and again until that is one of these replies. Tokens are
+never renormalised: a first word is as likely as all that it can go on to.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
+from typing import Literal
 
 from manyturn.agents.text.chat_template import ChatTemplate
+from manyturn.agents.text.command_tree import CommandTree
 from manyturn.agents.text.reply_format import ReplyFormat
+
+Unit = Literal["token", "command"]
+"""What is renormalised among the possible ones: each token, or the whole command."""
 
 Allowed = tuple[int, ...]
 """The tokens that were possible at a place, the smallest first."""
@@ -58,19 +66,31 @@ class Choices:
 
     Args:
         replies: token ids of each; none may begin another.
+        unit: how one is drawn.
 
     Attributes:
         replies: the different ones, in order.
         first: where a reply begins.
     """
 
-    def __init__(self, replies: Iterable[Sequence[int]]):
+    def __init__(self, replies: Iterable[Sequence[int]], unit: Unit = "token"):
+        self.unit: Unit = unit
         self.replies = tuple(sorted({tuple(ids) for ids in replies}))
         if not self.replies or not self.replies[0]:
             raise ValueError("give one reply at least, each of one token at least")
         if odd := next((a for a, b in pairwise(self.replies) if b[: len(a)] == a), None):
             raise ValueError(f"the reply {list(odd)} begins another, so that it has no end: add an end token")
         self.first = TrieNode(self.replies, 0)
+
+    @cached_property
+    def tree(self) -> CommandTree | None:
+        """The tree of the replies where whole ones are drawn; None where tokens are."""
+        return CommandTree(self.replies) if self.unit == "command" else None
+
+    @property
+    def forced(self) -> tuple[int, ...] | None:
+        """The only possible reply, which needs no model to say and has probability 1; None if there is none such."""
+        return self.replies[0] if len(self.replies) == 1 and self.unit == "token" else None
 
     @property
     def longest(self) -> int:
@@ -94,10 +114,12 @@ class ReplyChoices:
     Args:
         form: how a reply says which command is meant.
         template: of the model.
+        unit: how one is drawn.
     """
 
-    def __init__(self, form: ReplyFormat, template: ChatTemplate):
+    def __init__(self, form: ReplyFormat, template: ChatTemplate, unit: Unit = "token"):
         self._form, self._template = form, template
+        self._unit: Unit = unit
         self._ids = lru_cache(_KEPT_COMMANDS)(self._written)
         self._choices = lru_cache(_KEPT_TURNS)(self._of)
 
@@ -109,7 +131,7 @@ class ReplyChoices:
         return self._choices(tuple(dict.fromkeys(admissible)))
 
     def _of(self, commands: tuple[str, ...]) -> Choices:
-        return Choices(map(self._ids, commands))
+        return Choices(map(self._ids, commands), self._unit)
 
     def _written(self, command: str) -> tuple[int, ...]:
         """The reply that means a command."""

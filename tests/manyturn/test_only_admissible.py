@@ -122,3 +122,12 @@ def test_a_limited_run_has_the_same_bits_with_workers_and_after_a_kill(trained, 
     calm = resumed_to_the_bit(limited(), tmp_path)
     asyncio.run(train(limited(env={"workers": 2}), tmp_path / "workers"))
     assert figures(tmp_path / "workers") == figures(calm) == figures(trained)
+
+
+@pytest.mark.slow
+def test_a_run_that_chooses_whole_commands_has_the_same_bits_after_a_kill_and_is_evaluated_so(tmp_path):
+    calm = resumed_to_the_bit(limited(agent={"choices": "command"}), tmp_path)
+    steps = [line for line in read_metrics(calm) if line["phase"] == "train"]
+    assert all(line["engine_gap"] < 1e-5 for line in steps)
+    summary = json.loads((calm / "evaluation" / "summary.json").read_text())
+    assert summary["agent"]["choices"] == "command" and summary["invalid_action_rate"] == 0

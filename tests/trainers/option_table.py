@@ -87,6 +87,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "agent.instructions": Matters(True),
     "agent.show_admissible": Matters(True),
     "agent.only_admissible": Matters(True),
+    "agent.choices": Matters("command", {**LEARNT, "agent.only_admissible": True}),
     "agent.max_context": Matters(24),
     "agent.max_episode_tokens": Matters(3),
     "agent.cut": Matters("end"),

@@ -41,6 +41,11 @@ REFUSED_OF_PLAY: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"warmup": {"among": "vocabulary"}, "agent": {"only_admissible": True}},
     ),
     (
+        {"warmup": {"among": "vocabulary"}, "agent": {"only_admissible": True, "choices": "command"}},
+        r"warmup\.among = 'vocabulary' has no effect with agent\.choices = 'command'",
+        {"warmup": {}, "agent": {"only_admissible": True, "choices": "command"}},
+    ),
+    (
         {"warmup": {"labels": "expert", "noise": 0.0}},
         r"warmup\.labels = 'expert' has no effect where only the expert acts: set warmup\.policy_share",
         {"warmup": {"labels": "expert"}},

@@ -49,7 +49,7 @@ class WarmupConfig(Options):
     among: Annotated[Literal["admissible", "vocabulary"], _EPISODES, _HERE] = "admissible"
     """Tokens among which an imitated one is learnt, with agent.only_admissible: those that the turn's commands leave
     open there, or all of the vocabulary. In the former a name that no other could replace has no gradient. Success is
-    measured among commands either way."""
+    measured among commands either way. With agent.choices = "command" it is always all of the vocabulary."""
     plateau: Annotated[int | None, _EPISODES, _HERE] = Field(default=None, ge=1)
     """Measurements in a row without a higher success after which the warm-up ends, once there is a success; unset: it
     goes on."""
@@ -73,8 +73,13 @@ class WarmupConfig(Options):
         return by_labels or self._refuse_stream() or self._refuse_trajectories(run)
 
     def _refuse_among(self, run: Any) -> str | None:
-        if not self.imitates or self.among == "admissible" or run.agent.only_admissible:
+        if not self.imitates or self.among == "admissible" or run.agent.chooses == "token":
             return None
+        if run.agent.chooses == "command":
+            return (
+                "warmup.among = 'vocabulary' has no effect with agent.choices = 'command', which learns replies so "
+                "anyway: leave it out"
+            )
         return (
             "warmup.among = 'vocabulary' has no effect where replies are not limited, which are learnt so anyway: set "
             "agent.only_admissible, or leave it out"

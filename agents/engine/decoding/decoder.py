@@ -4,9 +4,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from manyturn.agents.engine.decoding.command_choice import choose
 from manyturn.agents.engine.decoding.page_pool import PagePool
 from manyturn.agents.engine.decoding.ragged_batch import NAME, PassPlan
 from manyturn.agents.engine.decoding.recorded_pass import Drawn, RecordedPasses, Recorder
@@ -89,8 +91,10 @@ class Decoder:
         ).last_hidden_state[0]
         for row, count in zip(plan.rows, plan.counts, strict=True):
             row.computed += count
-        ready = [place for place, row in enumerate(plan.rows) if row.computed == row.length]
+        read = [place for place, row in enumerate(plan.rows) if row.computed == row.length]
+        ready = [place for place in read if plan.rows[place].tree is None]
         ended = self._draw([plan.rows[place] for place in ready], hidden[plan.ends[ready]]) if ready else []
+        ended += self._choose(plan, [place for place in read if plan.rows[place].tree is not None], hidden)
         return ended, sum(count for count in plan.counts if count > 1) / sum(plan.counts)
 
     def _replayed(self, rows: Sequence[Row]) -> tuple[list[Row], float] | None:
@@ -99,7 +103,7 @@ class Decoder:
         Rows that read have to wait, but for no more than some passes.
         """
         drawing = [row for row in rows if row.length - row.computed == 1]
-        if not self._recorded.recording or not drawing or any(row.allowed is not None for row in drawing):
+        if not self._recorded.recording or not drawing or any(row.choices is not None for row in drawing):
             return None
         self._unread += len(drawing) < len(rows)
         if self._unread >= READ_EVERY or (drawn := self._recorded.draw(drawing)) is None:
@@ -119,7 +123,10 @@ class Decoder:
         taking, counts = list[Row](), list[int]()
         for row in rows:
             count = row.length - row.computed
-            if count > 1:
+            if row.tree is not None:
+                count = self._piece_with_tree(row, len(row.tree.ids) + 1, budget, is_first=not taking)
+                budget -= count
+            elif count > 1:
                 piece = _MASK_ENTRIES // (row.length * self._groups) if row.computed else count
                 count = min(count, max(piece, 16), budget)
                 budget -= count
@@ -127,6 +134,24 @@ class Decoder:
                 taking.append(row)
                 counts.append(count)
         return PassPlan(self._pool, taking, counts, self._groups, self._workspace, self.model.dtype)
+
+    def _piece_with_tree(self, row: Row, last: int, budget: int, *, is_first: bool) -> int:
+        """Tokens that a row reads now: its commands, and the prompt's last token, are never read in pieces."""
+        count = row.length - row.computed
+        if count <= budget or (is_first and count == last):
+            return count
+        piece = max(_MASK_ENTRIES // (row.length * self._groups), 16) if row.computed else count
+        return max(0, min(count - last, piece, budget))
+
+    def _choose(self, plan: PassPlan, places: list[int], hidden: torch.Tensor) -> list[Row]:
+        """Have rows say whole commands; all of them have ended then."""
+        rows = [(row, row.tree) for row in (plan.rows[place] for place in places) if row.tree is not None]
+        if rows:
+            head = output_head(self.model)
+            ends = np.cumsum(plan.counts)[places]
+            parts = [hidden[end - len(tree.ids) - 1 : end] for end, (_, tree) in zip(ends, rows, strict=True)]
+            choose(head, self.model.config.get_text_config().vocab_size, rows, torch.cat(parts))
+        return [row for row, _ in rows]
 
     def _draw(self, rows: list[Row], hidden: torch.Tensor) -> list[Row]:
         """Draw the next token of each row from its hidden state (rows, D); returns the rows that ended."""

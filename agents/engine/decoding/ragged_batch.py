@@ -88,11 +88,14 @@ class PassPlan(Cache):
         for table, row, total in zip(self._tables, self.rows, self._total, strict=True):
             used = -(-total // PAGE)
             table[:used] = row.pages[:used]
-        self._positions = np.arange(self._starts[-1]) + np.repeat(self._past - self._starts[:-1], self._new)
-        page = self._tables[np.repeat(np.arange(len(rows)), self._new), self._positions // PAGE]
-        self._slots = self._tensor(page * PAGE + self._positions % PAGE)
+        places = np.arange(self._starts[-1]) + np.repeat(self._past - self._starts[:-1], self._new)
+        page = self._tables[np.repeat(np.arange(len(rows)), self._new), places // PAGE]
+        self._slots = self._tensor(page * PAGE + places % PAGE)
+        for row, total, end in zip(self.rows, self._total, self._starts[1:], strict=True):
+            if row.tree is not None and total == row.length:  # commands stand side by side, all after the prompt
+                places[end - len(row.tree.ids) : end] = len(row.prompt) + row.tree.depths
         ids = [t for row, end in zip(self.rows, self._total, strict=True) for t in row.tokens(row.computed, int(end))]
-        self.ids, self.positions = self._tensor(np.array(ids)), self._tensor(self._positions)
+        self.ids, self.positions = self._tensor(np.array(ids)), self._tensor(places)
         self.ends = self._tensor(self._starts[1:] - 1)
         self._single = int((self._new == 1).sum())  # rows with one new token, which come first
         self._single_mask: torch.Tensor | None = None
@@ -125,12 +128,16 @@ class PassPlan(Cache):
             steps = np.arange(longest)
             spread = self._tensor((self._starts[first:last, None] + np.minimum(steps, new[:, None] - 1)).reshape(-1))
             gather = self._tensor(np.flatnonzero(steps < new[:, None]))
-        mask = None
+        mask, read = None, self.rows[first:last]
+        trees = [number for number, row in enumerate(read) if row.tree is not None and total[number] == row.length]
         if longest == 1 and int(total.min()) < seen:
             mask = self._mask_of_single()[first:last, :, :, :seen]
-        elif longest > 1 and past.any():
+        elif longest > 1 and (past.any() or trees):
             queries = self._tensor(past[:, None] + np.minimum(np.arange(longest), new[:, None] - 1))
-            mask = self._mask(queries, seen).repeat(1, 1, self._groups, 1)
+            mask = self._mask(queries, seen)
+            for number in trees:
+                self._hide_others(mask[number, 0], read[number], int(new[number]))
+            mask = mask.repeat(1, 1, self._groups, 1)
         return _Piece(start, end, rows, longest, spread, gather, table, seen, mask)
 
     def _mask_of_single(self) -> torch.Tensor:
@@ -139,6 +146,13 @@ class PassPlan(Cache):
             past = self._past[: self._single]
             self._single_mask = self._mask(self._tensor(past[:, None]), int(past.max()) + 1)
         return self._single_mask
+
+    def _hide_others(self, mask: torch.Tensor, row: Row, new: int) -> None:
+        """Hide from each token of a row's commands those that it does not go on from: in (new, seen)."""
+        if row.tree is not None and row.tree.ids:
+            count, start = len(row.tree.ids), len(row.prompt)
+            part = mask[new - count : new, start : start + count]
+            part.masked_fill_(self._tensor(row.tree.hidden), torch.finfo(self._dtype).min)
 
     def _mask(self, queries: torch.Tensor, seen: int) -> torch.Tensor:
         """(rows, 1, new, seen) for queries (rows, new) that see up to their own position."""

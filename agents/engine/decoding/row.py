@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manyturn.agents.text.choice_decoding import Allowed, Choices, TrieNode
+from manyturn.agents.text.command_tree import CommandTree
 
 
 @dataclass(slots=True, eq=False)
@@ -41,34 +42,45 @@ class Row:
         return None if self._choice is None else self._choice.allowed
 
     @property
+    def tree(self) -> CommandTree | None:
+        """The commands to choose among as wholes, which are read after the prompt; None if tokens are drawn."""
+        return None if self.choices is None or self.ids else self.choices.tree
+
+    @property
     def is_full(self) -> bool:
         """True if no token can follow: the reply is one of the choices, or at its limit of tokens."""
         return self.allowed == () or len(self.ids) == len(self.noise)
 
     @property
     def length(self) -> int:
-        """Tokens of the prompt and of the reply so far."""
-        return len(self.prompt) + len(self.ids)
+        """Tokens of the prompt and of the reply so far, or of the commands that are to be read."""
+        return len(self.prompt) + (len(self.ids) if self.tree is None else len(self.tree.ids))
 
     @property
     def most(self) -> int:
-        """Tokens of the prompt and of the longest reply."""
-        return len(self.prompt) + len(self.noise)
+        """Tokens of the prompt and of the longest reply, or of all commands."""
+        commands = None if self.choices is None else self.choices.tree
+        return len(self.prompt) + max(len(self.noise), 0 if commands is None else len(commands.ids))
 
     def tokens(self, start: int, end: int) -> list[int]:
-        """Some of the tokens of prompt and reply."""
-        read = len(self.prompt)
+        """Some of the tokens of prompt and reply, or of prompt and commands."""
+        read, after = len(self.prompt), self.ids if self.tree is None else self.tree.ids
         if start >= read:
-            return self.ids[start - read : end - read]
-        return self.prompt[start:end] + self.ids[: max(0, end - read)]
+            return after[start - read : end - read]
+        return self.prompt[start:end] + after[: max(0, end - read)]
 
     def begin(self, pages: Sequence[int], cached: int) -> None:
         """Draw from the first token that is not forced, with the keys and values of ``cached`` tokens at hand."""
         self.pages = np.array(pages, np.int64)
         self.cached = self.computed = cached
         self.ids, self.logprobs, self.entropies = [], [], []
-        self._choice = None if self.choices is None else self.choices.first
+        self._choice = None if self.choices is None or self.choices.unit == "command" else self.choices.first
         self._say_forced()
+
+    def say_all(self, ids: list[int], logprobs: list[float], entropies: list[float]) -> None:
+        """Say a whole command. Only the prompt counts as computed from now on: what is after it are all commands."""
+        self.ids, self.logprobs, self.entropies = ids, logprobs, entropies
+        self.computed = len(self.prompt)
 
     def say(self, token: int, logprob: float, entropy: float) -> None:
         """Add a token that was drawn, and those that can alone follow."""

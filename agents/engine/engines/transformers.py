@@ -32,7 +32,13 @@ class TransformersConfig(EngineConfig):
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(
-            keeps_bits=self.reproducible, entropy=True, lora=True, choices=True, own_weights=True, scores=True
+            keeps_bits=self.reproducible,
+            entropy=True,
+            lora=True,
+            choices=True,
+            own_weights=True,
+            scores=True,
+            commands=True,
         )
 
     def defaults(self, run: Any, env: EnvFacts | None) -> Mapping[str, Any]:

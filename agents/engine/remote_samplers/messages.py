@@ -17,12 +17,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused, Reply, Sampling
-from manyturn.agents.text.choice_decoding import Choices
+from manyturn.agents.text.choice_decoding import Choices, Unit
 from manyturn.agents.tokens.episode_key import EpisodeKey
 
 PATH = "/sampler"
 LANGUAGE = 1  # a sampler and a driver that speak another one refuse each other
 
+_UNITS: Mapping[str, Unit] = {"token": "token", "command": "command"}
 _ERRORS = {"refused": EngineRefused, "engine": EngineError}
 
 
@@ -61,6 +62,7 @@ def draw_to_wire(
         "prompt": list(prompt),
         "sampling": sampling.model_dump(),
         "choices": None if choices is None else [list(ids) for ids in choices.replies],
+        "unit": "token" if choices is None else choices.unit,
     }
 
 
@@ -69,7 +71,7 @@ def draw_from_wire(fields: Mapping[str, Any]) -> Draw:
     choices, prompt = fields["choices"], fields["prompt"]
     if not isinstance(fields["turn"], int) or not all(type(token) is int for token in prompt):
         raise TypeError("a turn is a number, and a prompt a list of tokens")
-    limited = None if choices is None else Choices(choices)
+    limited = None if choices is None else Choices(choices, _UNITS[fields["unit"]])
     sampling = Sampling.model_validate(fields["sampling"])
     return Draw(key_from_wire(fields["key"]), fields["turn"], prompt, sampling, limited)
 

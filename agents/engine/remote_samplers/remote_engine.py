@@ -259,8 +259,8 @@ class RemoteEngine(BaseEngine):
             raise EngineError("an empty prompt")
         if self._has_failed:
             raise EngineError("the last load of weights failed: load again")
-        if choices is not None and len(choices.replies) == 1:  # no other episode waits for it
-            return self._forced(choices.replies[0])
+        if choices is not None and choices.forced is not None:  # no other episode waits for it
+            return self._forced(choices.forced)
         request = _Request(key, len(prompt_ids), draw_to_wire(key, turn, prompt_ids, sampling, choices))
         if self._barrier is None:
             while not request.answer.done():

@@ -81,9 +81,9 @@ class CopyingEngine(BaseEngine):
             raise EngineError("the engine sleeps: wake it first")
         if not self._whole:
             raise EngineError("the weights are half new, since the last load failed: load again")
-        if choices is not None and len(choices.replies) == 1:
-            self.drawn_tokens += len(choices.replies[0])
-            return self._forced(choices.replies[0])
+        if choices is not None and choices.forced is not None:
+            self.drawn_tokens += len(choices.forced)
+            return self._forced(choices.forced)
         drawer, version, loads = await self._drawer(key), self.version, self._loads
         seed = key.noise_seed(turn) >> 1  # 63 bits, which it takes for a number with a sign
         try:

@@ -50,6 +50,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"credit": {"advantage": "gigpo", "modulation": ["empg"]}}, "empg goes by the entropies .* leave empg out"),
     ({"credit": {"advantage": "gigpo", "modulation": ["entropy_weight"]}}, "entropy_weight goes by the entropies"),
     ({"agent": {"only_admissible": True}}, "agent.only_admissible limits .* agent.only_admissible out"),
+    (
+        {"agent": {"only_admissible": True, "choices": "command"}, "engine": "vllm"},
+        "agent.choices = 'command' chooses among whole commands, which engine vllm cannot: .* agent.choices out",
+    ),
     ({"learner": {"lora_rank": 4}}, "learner.lora_rank learns adapters, .* leave learner.lora_rank at 0"),
 ]
 
@@ -57,7 +61,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("sections", "told"), REFUSED, ids=[told.split()[0] for _, told in REFUSED])
 def test_what_an_engine_cannot_do_is_refused_and_the_fix_works(registered, sections, told):
     with pytest.raises(ConfigError, match=told) as refusal:
-        parse_config({**BASE, **sections, "engine": "test_bare"})
+        parse_config({**BASE, "engine": "test_bare", **sections})
     assert "\n" not in str(refusal.value)
     parse_config({**BASE, **sections, "engine": "transformers"})
     parse_config({**BASE, "engine": "test_bare"})

@@ -21,7 +21,7 @@ from manyturn.trainers.run.setup.trainee import Trainee
 # What the policy is, and how it reads and speaks. Entries below learner change which weights there are.
 _SAME = ("model", "agent", "roles", "learner.lora_rank", "learner.lora_alpha", "learner.lora_layers")
 # Longer or shorter episodes are no other policy, and its weights serve whichever replies are possible.
-FREE = ("agent.max_context", "agent.only_admissible")
+FREE = ("agent.max_context", "agent.only_admissible", "agent.choices")
 _HERE = "make them the same, or leave warmup.from_run out"
 
 
