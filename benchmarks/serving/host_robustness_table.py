@@ -1,4 +1,4 @@
-"""Table of a host under hostile messages, from the result of ``host_robustness.py``; docs/many-machines.md has it.
+"""Table of a host under hostile messages, from the result of ``host_robustness.py``; docs/host-safety.md has it.
 
 python -m benchmarks.serving.host_robustness_table
 """

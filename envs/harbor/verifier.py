@@ -2,7 +2,7 @@
 
 Tests come into the container only now. It is emptied first: of the agent nothing is left but the files of its folder,
 so a reward that it has written somewhere is gone. What the tests run of the agent's may still write one; that is the
-format's own weakness, and no promise is made about it (docs/other-environments.md).
+format's own weakness, and no promise is made about it (docs/other-tasksets.md).
 """
 
 import base64

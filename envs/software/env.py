@@ -106,7 +106,7 @@ class Software(TextEnv):
         engine: what sandboxes are made with: arguments of ``container_engine.ContainerEngine``, such as ``image``.
         max_turns: default 40.
         unreached: keep, in train and smoke too, the tasks whose fault no other inputs than their tests' own reach. A
-            program that fixes nothing and knows the visible tests by heart is paid there (docs/grading.md).
+            program that fixes nothing and knows the visible tests by heart is paid there (docs/grading-limits.md).
 
     Raises:
         NeedsSetup: there is no container engine, no image, or no sources of the libraries.

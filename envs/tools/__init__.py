@@ -1,6 +1,6 @@
 """Tools that an agent calls: typed Python functions, and the text of calls.
 
-What an environment of your own needs is here; docs/tools-and-roles.md builds one with it::
+What an environment of your own needs is here; docs/tools.md builds one with it::
 
     from manyturn.envs.tools import ToolError, Toolset, call_text
 """

@@ -5,7 +5,7 @@ field ``rollout``. TRL's loss takes advantages of shape (B, T) as they are; its 
 TRL computes entropies for it too, so EPO's regulariser has a place next to it.
 
 What TRL cannot carry is refused: methods with a critic (it has none), losses that judge a sequence as one, and its own
-tool loop, which does not say what a turn earned. ``docs/credit-in-trainers.md`` shows a run.
+tool loop, which does not say what a turn earned. ``docs/credit-in-trl.md`` shows a run.
 """
 
 import inspect

@@ -57,7 +57,7 @@ def file(tmp_path):
 @pytest.mark.parametrize(
     ("env", "fix"),
     [
-        ("CartPole-v1", r"observation_space is Box.* a wrapper that puts numbers into words \(docs/environments.md"),
+        ("CartPole-v1", r"observation_space is Box.* numbers into words \(docs/gymnasium-environments.md"),
         ("{file}:Pixels", "observation_space is Box.* use manyturn.TextSpace()"),
         ("{file}:Empty", "it has no task: .* return mt.Task objects there"),
         ("{file}:Half", r"lacks respond\(\) and tasks\(\): write"),

@@ -20,6 +20,7 @@ from manyturn.terminal import command_exit
 pytestmark = pytest.mark.versions
 
 MAZE = "manyturn/Maze-v0"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
@@ -277,13 +278,13 @@ def in_its_protocol(handler: Any) -> tuple[int, bytes, dict[str, str]]:
     return 200, message({"type": "text", "text": "go north"}) if is_message else completion("go north"), {}
 
 
-def test_the_commands_of_the_page_work(command, server, tmp_path, monkeypatch):
+def test_the_commands_of_the_pages_work(command, server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AZURE_KEY", "azure")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
     server.script = [in_its_protocol]
-    page = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text().replace("\\\n", "")
-    commands = [line for line in page.splitlines() if line.startswith("manyturn evaluate")]
+    pages = [(DOCS / name).read_text().replace("\\\n", "") for name in ("endpoints.md", "endpoint-replies.md")]
+    commands = [line for line in "\n".join(pages).splitlines() if line.startswith("manyturn evaluate")]
     assert len(commands) > 5
     for line in commands:
         words = shlex.split(line.replace("--limit 20", ""))[1:]
@@ -293,7 +294,7 @@ def test_the_commands_of_the_page_work(command, server, tmp_path, monkeypatch):
 
 def test_the_page_shows_the_messages_that_are_sent(command, server):
     """Without them nobody saw the tags, and a model that said commands alone had every reply invalid."""
-    page = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text()
+    page = (DOCS / "endpoint-replies.md").read_text()
     assert command("evaluate", "openai:m", "--env", MAZE, "--limit", 1).code == 0
     assert server.requests[0]["body"]["messages"] == json.loads(page.split("```json\n")[1].split("```")[0])
 

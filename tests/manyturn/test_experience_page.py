@@ -1,4 +1,4 @@
-"""What docs/experience.md shows must run as it stands there."""
+"""Code on docs/experience.md and docs/experience-files.md must run as it stands there."""
 
 import re
 import runpy
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import manyturn as mt
 
-PAGE = (Path(__file__).parents[2] / "docs" / "experience.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("experience.md", "experience-files.md"))
 
 
 def test_the_policy_the_commands_and_the_method_of_the_page_run(command, tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 """``manyturn export --as harbor``: folders that pay otherwise than the environment, or change by chance.
 
-The section on Harbor of docs/exporting.md is about these.
+The section on Harbor of docs/exporting-tasks.md is about these.
 """
 
 import tomllib

@@ -22,7 +22,7 @@ def test_the_tests_of_a_finding_exist(number, cell):
 
 def test_readme_leads_to_the_pages():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    pages = ("environments", "tools-and-roles", "training", "evaluation", "endpoints", "options", "credit")
+    pages = ("environments", "tools", "training", "evaluation", "endpoints", "options", "credit")
     assert [page for page in pages if f"docs/{page}.md" not in readme] == []
 
 

@@ -1,4 +1,4 @@
-"""Tables of lies by machine, from the results of ``lies`` and ``memorization``; docs/grading.md has them.
+"""Tables of lies by machine, from the results of ``lies`` and ``memorization``; docs/grading-results.md has them.
 
 python -m benchmarks.runs.software.lies_table
 """

@@ -152,7 +152,7 @@ class EnvHandle:
             if not isinstance(space, TextSpace | spaces.Text):
                 raise ContractError(
                     f"{name}: {side} is {space}, but an agent reads and writes text: use manyturn.TextSpace(), and a "
-                    "wrapper that puts numbers into words (docs/environments.md, 'Numbers as text')"
+                    "wrapper that puts numbers into words (docs/gymnasium-environments.md, 'Numbers as text')"
                 )
         bare = env.unwrapped
         self._text_env = bare if isinstance(bare, TextEnv) else None

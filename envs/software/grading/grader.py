@@ -15,7 +15,7 @@ the agent, its program has answered before it meets them.
 A test that was said to pass and whose own questions have no, or other, answers is a contradiction: tampering. What
 fails in copies alone passes on the tests' own inputs and on no others: the tests fail.
 
-What is not promised stands in docs/grading.md.
+What is not promised stands in docs/grading-limits.md.
 """
 
 import sys

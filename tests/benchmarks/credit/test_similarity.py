@@ -25,7 +25,7 @@ def test_pages_that_repeat_only_after_the_same_actions_are_grouped_by_their_text
 
 def test_the_page_has_the_figures_of_the_file():
     found = json.loads(similarity.OUT.read_text())["worlds"]
-    page = (Path(__file__).parents[3] / "docs" / "credit.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "credit-inputs.md").read_text()
     names = {
         "a shop with the time on each page": "busy_shop",
         "`Talk-Tutor-v0`": "tutor",

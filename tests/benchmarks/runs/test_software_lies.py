@@ -13,7 +13,7 @@ RESULTS = lies_table.results_of(json.loads(OUT.read_text()))
 
 def test_the_tables_of_the_page_are_those_of_the_result(capsys):
     lies_table.main()
-    page = (ROOT / "docs/grading.md").read_text()
+    page = (ROOT / "docs/grading-results.md").read_text()
     tables = capsys.readouterr().out.strip().split("\n\n")
     assert len(tables) == 3 and all(f"\n\n{one}\n\n" in page for one in tables)
 

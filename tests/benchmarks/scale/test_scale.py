@@ -66,4 +66,4 @@ def test_a_driver_plays_right_while_a_host_gets_hostile_messages(tmp_path):
 def test_the_table_of_hostile_messages_is_that_of_the_result():
     command = [sys.executable, "-m", "benchmarks.serving.host_robustness_table"]
     made = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    assert made.strip() in (ROOT / "docs/many-machines.md").read_text() and made.count("\n") == 13
+    assert made.strip() in (ROOT / "docs/host-safety.md").read_text() and made.count("\n") == 13

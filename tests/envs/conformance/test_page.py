@@ -1,4 +1,4 @@
-"""docs/environments.md and docs/checking.md: pages whose environments break the contract mislead at once."""
+"""Pages on environments and their checks: an environment on one that breaks the contract misleads at once."""
 
 import re
 from pathlib import Path
@@ -7,8 +7,9 @@ import pytest
 
 from manyturn.envs.conformance.check_runner import NAMES, Finding, Report, examined
 
-PAGE = (Path(__file__).parents[3] / "docs" / "environments.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = [(DOCS / name).read_text(encoding="utf-8") for name in ("environments.md", "gymnasium-environments.md")]
+BLOCKS = re.findall(r"```python\n(.*?)```", "\n".join(PAGES), re.DOTALL)
 
 
 @pytest.mark.parametrize("cls", ["Safe", "Stairs"])
@@ -22,6 +23,6 @@ def test_the_environments_of_the_page_pass_the_check(cls, tmp_path):
 
 
 def test_the_page_names_every_check_in_its_order():
-    page = (Path(__file__).parents[3] / "docs" / "checking.md").read_text(encoding="utf-8")
+    page = (DOCS / "checking.md").read_text(encoding="utf-8")
     table = page.partition("| check | problem it reports |")[2].partition("\n\n")[0]
     assert tuple(re.findall(r"^\| `([\w ]+)` \|", table, re.MULTILINE)) == NAMES

@@ -11,7 +11,7 @@ from manyturn.envs.conformance.check_runner import NAMES, Finding, Report, exami
 
 pytestmark = pytest.mark.versions
 
-PAGE = (Path(__file__).parents[3] / "docs" / "environments.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "gymnasium-environments.md").read_text(encoding="utf-8")
 WORDS = next(block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "class Words" in block)
 TAXI = max(env for env in gymnasium.registry if env.startswith("Taxi-v"))  # v4 is not in the lowest version
 GYMNASIUM = (

@@ -1,6 +1,6 @@
 """``harbor:DIR``: rewards that agents write, tests that they see or break, steps that pay otherwise than Harbor's.
 
-What docs/other-environments.md says of a task folder is tried here.
+What docs/other-tasksets.md says of a task folder is tried here.
 """
 
 import json

@@ -18,7 +18,7 @@ import pytest
 from needs_host import host  # pyright: ignore[reportMissingImports]
 from served import FAULTY, UNSCORABLE, process, transcript  # pyright: ignore[reportMissingImports]
 
-PAGE = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "serving-nemo-gym.md").read_text(encoding="utf-8")
 TOKEN = "0123456789abcdef-a-token"
 
 

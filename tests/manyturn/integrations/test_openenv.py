@@ -95,7 +95,7 @@ def test_its_client_brings_a_token():
 
 
 def test_the_client_on_the_page_plays(tmp_path):
-    page = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "serving-openenv.md").read_text(encoding="utf-8")
     [code] = re.findall(r"<!-- run by \S+ -->\n```python\n(from openenv.*?)```", page, re.S)
     with process("manyturn/Desk-v0", "openenv", "--workers", "0") as (url, _):
         (tmp_path / "client.py").write_text(code.replace("http://127.0.0.1:8124", url), encoding="utf-8")

@@ -95,7 +95,7 @@ def test_failures_raise_in_its_client():
 
 
 def test_the_page_is_right():
-    page = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "serving-ors.md").read_text(encoding="utf-8")
     [code] = re.findall(r"<!-- run by \S+ -->\n```python\n(from openreward.*?)```", page, re.S)
     with process("manyturn/Desk-v0", "ors", "--workers", "0") as (url, _):
         shown = subprocess.run(

@@ -31,7 +31,7 @@ def _trl(monkeypatch: pytest.MonkeyPatch) -> None:
 def page(maze_model: Path) -> str:
     """The page's script up to its trainer."""
     host("trl")
-    text = (ROOT / "docs" / "credit-in-trainers.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "credit-in-trl.md").read_text(encoding="utf-8")
     [script] = re.findall(r"hosts/test_trl.py -->\n```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return script.replace('"your-model"', f'"{maze_model}"')
 

@@ -1,4 +1,4 @@
-"""docs/serving.md: a client that its readers copy, and kinds of failures that it does not list."""
+"""docs/serving.md and docs/serving-mcp.md: a client that readers copy, and kinds of failures that it does not list."""
 
 import asyncio
 import re
@@ -12,11 +12,12 @@ from manyturn.serving.error_replies import KINDS
 
 pytestmark = pytest.mark.versions
 
-PAGE = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def test_every_kind_of_failure_is_listed():
-    [section] = re.findall(r"^## Failures are no results\n(.*?)^## ", PAGE, re.M | re.S)
+    page = (DOCS / "serving.md").read_text(encoding="utf-8")
+    [section] = re.findall(r"^## Failures are no results\n(.*?)^## ", page, re.M | re.S)
     assert re.findall(r"^\| `(\w+)` \|", section, re.M) == list(KINDS)
 
 
@@ -25,7 +26,8 @@ def test_every_kind_of_failure_is_listed():
     reason="no server: pip install 'manyturn[serve]'",
 )
 def test_the_client_on_the_page_plays(tools, tmp_path):
-    [code] = re.findall(r"<!-- run by \S+ -->\n```python\n(.*?from mcp import.*?)```", PAGE, re.S)
+    page = (DOCS / "serving-mcp.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"<!-- run by \S+ -->\n```python\n(.*?from mcp import.*?)```", page, re.S)
 
     async def play():
         async with tools.serving("manyturn/Desk-v0", "mcp") as (url, held):

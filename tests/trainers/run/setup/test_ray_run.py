@@ -30,7 +30,7 @@ from manyturn.envs.hosting.remote.hosted_seats import HostsLost
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.run.loop.loop import train
 
-PAGE = Path(__file__).parents[4] / "docs" / "many-machines.md"
+PAGE = Path(__file__).parents[4] / "docs" / "ray.md"
 
 
 @pytest.fixture(autouse=True, scope="module")

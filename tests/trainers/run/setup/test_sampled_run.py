@@ -26,7 +26,7 @@ from manyturn.envs.hosting.remote.connection import HostRefused
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.run.loop.loop import train
 
-PAGE = Path(__file__).parents[4] / "docs" / "many-machines.md"
+PAGE = Path(__file__).parents[4] / "docs" / "samplers.md"
 _OWN = ("lost_", "moved_", "host_", "sampler_", "batch_limit", "out_of_memory")
 
 
