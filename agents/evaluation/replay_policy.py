@@ -56,7 +56,7 @@ class Replay:
         actions: dict[tuple[str, int], list[str]] = {}
         for row in read_turns(table):
             episode = actions.setdefault((row["task"], row["member"]), [])
-            if row["fault"] != "cut":  # the environment was not asked
+            if row["fault"] != "cut" and row["inner"] is None:  # the environment was not asked
                 episode.append(row["action"])
         return cls(actions, str(table.parent))
 

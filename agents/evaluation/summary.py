@@ -186,9 +186,9 @@ def _rounded(cost: float | None) -> float | None:
 
 
 def _cut(scored: Sequence[Row]) -> float | None:
-    """Share of the replies that ended at their limit of tokens, of those where that is known."""
+    """Share of the replies that ended at their limit of tokens, of those where that is known; inner turns count too."""
     counted = [row for row in scored if row["cut_replies"] is not None]
-    return _share(sum(row["cut_replies"] for row in counted), sum(row["turns"] for row in counted))
+    return _share(sum(row["cut_replies"] for row in counted), sum(row["turns"] + row["inner_turns"] for row in counted))
 
 
 def _fault_rates(scored: Sequence[Row], turns: int) -> dict[str, float]:

@@ -8,9 +8,9 @@ from manyturn.agents.experience.retrieval.ranking import RETRIEVALS, Ranking, re
 from manyturn.agents.experience.retrieval.selection import Selector, prompt_of
 from manyturn.agents.experience.store import Experience, ExperienceEntry
 from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Act, Counting, Onlooker, Player, Policy
 from manyturn.agents.play.role_policy import Cast
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.hosting.handle.env_handle import Answer

@@ -7,19 +7,19 @@ from pydantic import Field, field_validator
 
 from manyturn.agents.engine.engine import Engine, EngineRefused, Reply, Sampling
 from manyturn.agents.engine.reply_check import Checked
-from manyturn.agents.play.episode import Act, ContextFull, Cut, Policy, TokensSpent
-from manyturn.agents.play.scripted_policy import Mistake
+from manyturn.agents.play.episode import Act, ContextFull, Cut, TokensSpent
+from manyturn.agents.play.reply_order import EpisodeReplies, NextReply, ReplyOrder
 from manyturn.agents.text.chat_template import ChatTemplate
 from manyturn.agents.text.choice_decoding import Allowed, Choices, NoChoice, ReplyChoices, Unit
 from manyturn.agents.text.context import CONTEXTS, Memory
 from manyturn.agents.text.contexts.whole import WholeConfig
 from manyturn.agents.text.formats.free_text import FreeTextConfig
+from manyturn.agents.text.inner_turn import INNER
 from manyturn.agents.text.reply_format import FORMATS, ReplyFormat
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.agents.tokens.ledger import ON_PURPOSE, Label, LastPrompt, Ledger
+from manyturn.agents.tokens.ledger import LastPrompt, Ledger
 from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.options.options import OnlyWith, Options
-from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.envs.hosting.local.seats import Seat
@@ -32,7 +32,10 @@ class AgentConfig(Options):
     """How a reply says which action is meant: free_text, tagged, tool_call, native_tools (of endpoints), or a
     plugin's."""
     context: Annotated[Any, CONTEXTS.field] = WholeConfig()
-    """How much of the past is shown: whole, window, or a plugin's."""
+    """How much of the past is shown: whole, window, summary (which the policy writes itself), or a plugin's."""
+    inner: Annotated[Any, INNER.optional_field] = None
+    """Inner turns before an action, which the environment does not see: planning, self_critique, or a plugin's; unset:
+    none."""
     system: str = ""
     """Text of your own that the agent is given first, before the environment's instructions. It takes the place of a
     system text that the model's chat template puts there where it is given none."""
@@ -88,6 +91,35 @@ class AgentConfig(Options):
     def chooses(self) -> Unit | None:
         """Unit by which replies are limited to admissible commands; None if they are not."""
         return self.choices if self.only_admissible else None
+
+    @property
+    def inner_option(self) -> str | None:
+        """The option that makes inner turns; None if none does."""
+        if self.inner is not None:
+            return f"agent.inner = {self.inner.name!r}"
+        return f"agent.context = {self.context.name!r}" if CONTEXTS.apply(self.context).summarises else None
+
+    @property
+    def inner_tokens(self) -> int:
+        """Most tokens of all inner turns before an action, summaries apart."""
+        return 0 if self.inner is None else self.inner.tokens * len(self.inner.kinds)
+
+    @property
+    def inner_texts(self) -> list[str]:
+        """Texts that ask for inner turns and show them."""
+        turns = None if self.inner is None else INNER.apply(self.inner)
+        requests = [] if turns is None else [*(request.text for request in turns.requests), turns.action]
+        return [*requests, *CONTEXTS.apply(self.context).texts]
+
+    def refuse_inner(self, what: str) -> str | None:
+        """The reason for which something cannot be had where there are inner turns; None where there are none.
+
+        Args:
+            what: its name, and a verb that says what it does, such as "rollout.guidance records replies once more".
+        """
+        if self.inner_option is None:
+            return None
+        return f"{what}, and {self.inner_option} makes inner turns, which are no actions: leave one of them out"
 
     def system_text(self, instructions: str) -> str:
         """The text that the agent is given once."""
@@ -190,6 +222,7 @@ class Agent:
         self.engine, self._engine = Checked(engine, template), engine
         limited = config.only_admissible
         self._commands = ReplyChoices(self.format, template, config.choices) if limited else None
+        self.order = ReplyOrder(template, config.inner, config.max_context, sampling.max_tokens)
 
     def player(self, key: EpisodeKey, instructions: str) -> "AgentPlayer":
         return self.join(key, instructions, Ledger())
@@ -236,81 +269,95 @@ class AgentPlayer:
     """The policy within one episode, for every agent that it plays.
 
     Attributes:
-        memories: past of each agent.
+        replies: order and past of each agent's.
     """
 
     def __init__(
         self, agent: Agent, key: EpisodeKey, instructions: str, ledger: Ledger, sampling: Sampling | None = None
     ):
         self._agent, self._key, self._sampling = agent, key, sampling or agent.sampling
-        self.memories = Memories(agent, instructions)
+        self.replies = EpisodeReplies(agent.order, Memories(agent, instructions))
         self.ledger = ledger
+        self._coming: tuple[Answer, NextReply] | None = None
         agent.engine.open(key)
 
     async def act(self, step: Answer, seat: Seat) -> Act:
-        agent, prompt = self._agent, self.prompt(step)
-        if len(prompt) + agent.sampling.max_tokens > agent.config.max_context:
-            self.ledger.unanswered = LastPrompt(list(prompt), step.role)
+        agent, reply = self._agent, self.next(step)
+        if len(reply.prompt) + reply.tokens > agent.config.max_context:
+            self.ledger.unanswered = LastPrompt(list(reply.prompt), step.role)
             raise ContextFull(
-                f"{len(prompt)} prompt tokens and a reply of up to {agent.sampling.max_tokens} exceed "
+                f"{len(reply.prompt)} prompt tokens and a reply of up to {reply.tokens} exceed "
                 f"agent.max_context = {agent.config.max_context}"
             )
         choices = self.choices(step, seat)
+        sampling = self._limited(reply, choices)
+        drawn = await agent.engine.generate(self._key, len(self.ledger.spans), reply.prompt, sampling, choices)
+        return self.take_down(step, reply.prompt, drawn, choices)
+
+    def _limited(self, reply: NextReply, choices: Choices | None) -> Sampling:
+        """The sampling of the next reply, with as many tokens as it may take. Raises TokensSpent and EngineRefused."""
+        agent, sampling = self._agent, self._sampling
         spent = sum(span.end - span.start for span in self.ledger.spans if span.version >= 0)
-        longest = agent.config.tokens_left(spent, agent.sampling.max_tokens)
-        sampling = self._sampling
-        if longest < sampling.max_tokens:
-            if choices is not None and choices.longest > longest:
-                raise TokensSpent(f"{longest} tokens are left, and a command takes {choices.longest}")
-            sampling = sampling.model_copy(update={"max_tokens": longest})
-        if choices is not None and choices.longest > agent.sampling.max_tokens:
+        longest = agent.config.tokens_left(spent, reply.tokens)
+        if longest < reply.tokens and choices is not None and choices.longest > longest:
+            raise TokensSpent(f"{longest} tokens are left, and a command takes {choices.longest}")
+        if choices is not None and choices.longest > reply.tokens:
             raise EngineRefused(
                 f"an admissible command takes {choices.longest} tokens as a reply, more than sampling.max_tokens = "
-                f"{agent.sampling.max_tokens}: give --sampling.max-tokens {choices.longest}"
+                f"{reply.tokens}: give --sampling.max-tokens {choices.longest}"
             )
-        reply = await agent.engine.generate(self._key, len(self.ledger.spans), prompt, sampling, choices)
-        return self.take_down(step, prompt, reply, choices)
+        return sampling if longest == sampling.max_tokens else sampling.model_copy(update={"max_tokens": longest})
 
     def choices(self, step: Answer, seat: Seat) -> Choices | None:
-        """The replies that are possible; see ``Agent.choices``."""
-        return self._agent.choices(step, seat)
+        """The replies that are possible; see ``Agent.choices``. Any inner turn is."""
+        return None if self.next(step).kind else self._agent.choices(step, seat)
 
     def look(self, step: Answer) -> None:
         self.ledger.unanswered = LastPrompt(list(self.prompt(step)), step.role)
 
+    def next(self, step: Answer) -> NextReply:
+        """The agent's next reply: an action, or an inner turn before it."""
+        if self._coming is None or self._coming[0] is not step:
+            self._coming = (step, self.replies.next(step, self._agent.config.view(step)))
+        return self._coming[1]
+
     def prompt(self, step: Answer) -> list[int]:
         """The prompt of the agent's next reply."""
-        return self.memories[step.role].prompt(self._agent.config.view(step))
+        return self.next(step).prompt
 
-    def take_down(self, step: Answer, prompt: list[int], reply: Reply, choices: Choices | None) -> Act:
+    def take_down(self, step: Answer, prompt: list[int], drawn: Reply, choices: Choices | None) -> Act:
         """Record a reply as the agent's own, wherever it comes from, and read its action.
 
         Raises:
             EnvError: it is none of the choices.
         """
-        agent, text = self._agent, self._agent.template.decode(reply.ids)
-        allowed = _allowed(choices, reply.ids, text)
-        self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.role, allowed)
-        self.memories[step.role].add_reply(prompt, reply.ids, text)
+        agent, text, reply = self._agent, self._agent.template.decode(drawn.ids), self.next(step)
+        limited = allowed_tokens(choices, drawn.ids, text)
+        ids, pieces = drawn.ids, agent.template.pieces(drawn.ids)
+        self.ledger.record(prompt, ids, drawn.logprobs, drawn.version, drawn.entropies, step.role, limited)
+        self.replies.add(step.role, reply, ids, text)
+        self._coming = None
+        usage = Usage(len(prompt), len(ids), cut=drawn.finish == "length")
+        if reply.kind:
+            return Act(text, "", pieces=pieces, usage=usage, inner=reply.kind, shown=reply.shown)
         reading = agent.format.read(text, opened=agent.template.opens_reasoning)
-        usage = Usage(len(prompt), len(reply.ids), cut=reply.finish == "length")
-        fault = None if reading.format_valid else "format" if text.strip() else "empty"
         return Act(
             text,
             reading.action,
             reading.format_valid,
-            agent.template.pieces(reply.ids),
+            pieces,
             usage,
             reading.reasoning,
             None if choices is not None else agent.config.cut_of(usage),
-            fault,
+            None if reading.format_valid else "format" if text.strip() else "empty",
+            shown=reply.shown,
         )
 
     def leave(self) -> None:
         self._agent.engine.close(self._key)
 
 
-def _allowed(choices: Choices | None, ids: Sequence[int], text: str) -> Sequence[Allowed]:
+def allowed_tokens(choices: Choices | None, ids: Sequence[int], text: str) -> Sequence[Allowed]:
     """Possible tokens at each place of a reply; empty if each was drawn among all.
 
     Raises:
@@ -324,114 +371,3 @@ def _allowed(choices: Choices | None, ids: Sequence[int], text: str) -> Sequence
             "agent.only_admissible chooses from: have admissible() list all that expert() says"
         )
     return allowed if choices.unit == "token" else ()
-
-
-class Demonstrator:
-    """Another policy's play, recorded as if this agent had said it: the episodes that supervised warm-up learns from.
-
-    Args:
-        agent: gives format, context and template; its engine is asked only where it replies itself.
-        teacher: the policy that is imitated.
-        labels: note the expert's reply at every turn, whoever replies there (DAgger, arXiv:1011.0686).
-        policy_share: share of turns at which the agent itself replies, drawn turn by turn.
-    """
-
-    def __init__(self, agent: Agent, teacher: Policy, *, labels: bool = False, policy_share: float = 0.0):
-        self.agent, self.teacher, self.name = agent, teacher, teacher.name
-        self.labels, self.policy_share = labels, policy_share
-
-    def player(self, key: EpisodeKey, instructions: str) -> "DemonstratorPlayer":
-        return self.join(key, instructions, Ledger())
-
-    def join(self, key: EpisodeKey, instructions: str, ledger: Ledger) -> "DemonstratorPlayer":
-        """Begin an episode in which other policies play too, all in one ledger."""
-        return DemonstratorPlayer(self, key, instructions, ledger)
-
-
-class DemonstratorPlayer:
-    """The demonstrator within one episode."""
-
-    def __init__(self, demonstrator: Demonstrator, key: EpisodeKey, instructions: str, ledger: Ledger):
-        agent = self._agent = demonstrator.agent
-        self._demonstrator, self._key, self.ledger = demonstrator, key, ledger
-        self._policy = agent.join(key, instructions, ledger) if demonstrator.policy_share else None
-        memories = None if self._policy is None else self._policy.memories
-        self._transcript = Transcript(agent, instructions, ledger, memories)
-        self._teacher = demonstrator.teacher.player(key, instructions)
-
-    async def act(self, step: Answer, seat: Seat) -> Act:
-        label = await seat.expert() if self._demonstrator.labels else None
-        if self._policy is not None and self._policy_replies():
-            act = await self._policy.act(step, seat)
-        else:
-            taught = await self._teacher.act(step, seat)
-            choices = None if isinstance(taught, Mistake) else self._agent.choices(step, seat)
-            act = self._transcript.take_down(step, taught, choices)
-        if label is not None:
-            self._note(label, self._agent.choices(step, seat))
-        return act
-
-    def _policy_replies(self) -> bool:
-        rng = generator("mixture", *self._key, len(self.ledger.spans))
-        return bool(rng.random() < self._demonstrator.policy_share)
-
-    def _note(self, action: str, choices: Choices | None) -> None:
-        """Note the expert's action at the turn that was just recorded, unless its reply is the same or has no room."""
-        turn, ids = len(self.ledger.spans) - 1, self._transcript.reply_ids(action)
-        span = self.ledger.spans[turn]
-        repeated = span.version != ON_PURPOSE and self.ledger.reply(turn) == ids
-        if not repeated and span.start + len(ids) <= self._agent.config.max_context:
-            self.ledger.labels[turn] = Label(ids, _allowed(choices, ids, action))
-
-    def leave(self) -> None:
-        self._teacher.leave()
-        if self._policy is not None:
-            self._policy.leave()
-
-
-class Transcript:
-    """Replies of other policies, recorded as if this agent had written them.
-
-    Args:
-        memories: of an agent that replies in the same episode too.
-    """
-
-    def __init__(self, agent: Agent, instructions: str, ledger: Ledger, memories: Memories | None = None):
-        self._config, self._template, self._format = agent.config, agent.template, agent.format
-        self._memories = Memories(agent, instructions) if memories is None else memories
-        self.ledger = ledger
-
-    def reply_ids(self, action: str) -> list[int]:
-        """The reply by which the agent would say an action, as it would be recorded."""
-        read = self._format.read(action)
-        as_it_is = read.format_valid and read.action == action
-        return self._template.reply(action if as_it_is else self._format.render(action))
-
-    def take_down(self, step: Answer, act: Act, choices: Choices | None = None) -> Act:
-        """A turn as the agent would have had it. A reply from which its format reads the action stays as it is.
-
-        Raises:
-            ContextFull: the agent could not read or say so much.
-            EnvError: what was said is none of the choices.
-        """
-        prompt = self._memories[step.role].prompt(self._config.view(step))
-        wrong = isinstance(act, Mistake)
-        read = self._format.read(act.reply)
-        as_it_is = (read.action, read.format_valid) == (act.action, True)
-        reasoning = read.reasoning if as_it_is else ""
-        text, action, format_valid = act.reply if as_it_is else self._format.render(act.action), act.action, True
-        if wrong:
-            text = self._format.render(act.action) if act.format_valid else act.reply
-            reasoning, action, format_valid = self._format.read(text)
-        ids = self._template.reply(text)
-        if len(prompt) + len(ids) > self._config.max_context:
-            raise ContextFull(
-                f"a demonstration of {len(prompt) + len(ids)} tokens exceeds agent.max_context = "
-                f"{self._config.max_context}"
-            )
-        version = ON_PURPOSE if wrong else 0
-        allowed = _allowed(choices, ids, text)
-        self.ledger.record(prompt, ids, [0.0] * len(ids), version, role=step.role, allowed=allowed)
-        self._memories[step.role].add_reply(prompt, ids, text)
-        usage = Usage(len(prompt), len(ids), cut=False)
-        return Act(text, action, format_valid, self._template.pieces(ids), usage, reasoning)

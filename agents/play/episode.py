@@ -87,6 +87,8 @@ class Act:
         reasoning: of the reply, which is no part of the action.
         cut: set if the reply used all of its tokens. The environment is not asked then.
         fault: why the reply means nothing, by one of ``FAULTS``; None if it means something.
+        inner: kind of an inner turn, which the environment does not see; empty for an action.
+        shown: text that the policy read since its last reply, where that was not the observation alone.
     """
 
     reply: str
@@ -97,6 +99,8 @@ class Act:
     reasoning: str = ""
     cut: Cut | None = None
     fault: str | None = None
+    inner: str = ""
+    shown: str | None = None
 
 
 FAULTS = ("cut", "filtered", "refused", "empty", "arguments", "format")
@@ -182,6 +186,7 @@ class TurnRecord:
         anchor_text: the situation in which the policy acted as text, if there is one.
         reasoning: of the reply.
         fault: why the reply meant nothing, by one of ``FAULTS``; None if it meant something.
+        inner: kind of an inner turn, such as "plan": the environment did not see its reply; empty for an action.
     """
 
     observation: str
@@ -201,6 +206,7 @@ class TurnRecord:
     anchor_text: str | None = None
     reasoning: str = ""
     fault: str | None = None
+    inner: str = ""
 
     @property
     def valid(self) -> bool:
@@ -213,7 +219,7 @@ class Episode:
     """One attempt at a task.
 
     Attributes:
-        turns: K turns.
+        turns: K turns, inner turns among them.
         ending: how it ended; errors are not failures and have no return.
         cause: the limit that truncated it (turns, context, tokens, cut), or the error's text, after how many attempts
             were made.
@@ -244,6 +250,11 @@ class Episode:
     replayed: int | None = None
 
     @property
+    def actions(self) -> int:
+        """Number of turns that are no inner turns: those that a limit of turns counts."""
+        return sum(not turn.inner for turn in self.turns)
+
+    @property
     def outcome(self) -> float:
         """Sum of rewards; NaN after an error, which is never a reward, and where a reward could not be known."""
         return float("nan") if self.ending.is_error else float(sum(turn.reward for turn in self.turns))
@@ -261,7 +272,7 @@ async def play(
     """Play one episode to its end. Errors of the environment or the engine become its ending, never a reward.
 
     Args:
-        max_turns: truncates environments that have no limit of their own.
+        max_turns: truncates environments that have no limit of their own; inner turns are not counted.
         watch: receives the episode before its first turn.
     """
     episode = Episode(key, task)
@@ -271,9 +282,11 @@ async def play(
         step = await seat.reset(task, key.reset_seed())
         episode.answer = step.answer
         seen, cut = step, None
-        while not (step.ended or (cut and cut.ends)) and len(episode.turns) < max_turns:
-            # A cut reply does not reach the environment, which stands where it stood.
+        while not (step.ended or (cut and cut.ends)) and episode.actions < max_turns:
+            # A cut reply or an inner turn does not reach the environment, which stands where it stood.
             step, cut = await _turn(episode, player, seat, step)
+            if episode.turns[-1].inner:
+                continue
             seen = seen if cut else step
             if cut:
                 step = seen._replace(observation=f"{cut.notice}\n\n{seen.observation}")
@@ -314,6 +327,9 @@ async def _turn(
     act = await player.act(step, seat)
     replied = clock()
     # The one place that decides whether a reply acts.
+    if act.inner:
+        episode.turns.append(_inner_turn(step, act, replied - began))
+        return step, None
     if act.cut is None:
         after = await seat.step(act.action)
     else:
@@ -321,7 +337,7 @@ async def _turn(
         after = step._replace(reward=0.0, parts={}, format_valid=False, understood=False)
     episode.turns.append(
         TurnRecord(
-            observation=step.observation,
+            observation=step.observation if act.shown is None else act.shown,
             reply=act.reply,
             action=act.action,
             format_valid=act.format_valid and after.format_valid,
@@ -341,3 +357,24 @@ async def _turn(
         )
     )
     return after, act.cut
+
+
+def _inner_turn(step: Answer, act: Act, seconds: float) -> TurnRecord:
+    """The record of an inner turn, which earns nothing and is in no way invalid."""
+    return TurnRecord(
+        observation=step.observation if act.shown is None else act.shown,
+        reply=act.reply,
+        action="",
+        format_valid=True,
+        understood=True,
+        reward=0.0,
+        parts={},
+        anchor=step.anchor,
+        progress=None,
+        seconds=(seconds, 0.0),
+        pieces=act.pieces,
+        role=step.role,
+        usage=act.usage,
+        anchor_text=step.anchor_text,
+        inner=act.inner,
+    )

@@ -73,9 +73,10 @@ class BranchPlayer:
         turn, fork = len(self.ledger.spans), self._fork
         if turn > fork.turn:
             return await self._player.act(step, seat)
-        prompt, parent, original = self._player.prompt(step), fork.parent.ledger, fork.parent.turns[turn]
+        coming, parent, original = self._player.next(step), fork.parent.ledger, fork.parent.turns[turn]
         assert parent is not None, "an agent's episodes have a ledger"
-        if (prompt, step.observation, step.anchor) != (parent.prompt(turn), original.observation, original.anchor):
+        prompt, shown = coming.prompt, step.observation if coming.shown is None else coming.shown
+        if (prompt, shown, step.anchor) != (parent.prompt(turn), original.observation, original.anchor):
             raise EnvError(fork.parted(turn))
         if turn == fork.turn:
             return await self._player.act(step, seat)

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused
-from manyturn.agents.play.agent import Agent, Demonstrator
+from manyturn.agents.play.agent import Agent
+from manyturn.agents.play.demonstrations.demonstrator import Demonstrator
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Act, LimitReached, Onlooker, Player, Policy
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.agents.tokens.usage import Usage

@@ -8,6 +8,7 @@ import numpy as np
 
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience
+from manyturn.agents.play.demonstrations.inner_texts import phrases
 from manyturn.agents.play.error_limit import TooManyErrors
 from manyturn.agents.text.chat_template import well_formed
 from manyturn.envs.contract.random_keys import generator
@@ -72,7 +73,8 @@ async def texts_of(
                 group.create_task(lane())
     except BaseExceptionGroup as several:
         raise several.exceptions[0] from None
-    return [config.system_text(well_formed(seats.facts.instructions)), *(text for walk in walks for text in walk)]
+    rules = config.system_text(well_formed(seats.facts.instructions))
+    return [rules, *map(well_formed, config.inner_texts), *(text for walk in walks for text in walk)]
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ async def _texts(seat: Seat, walk: _Walk, task: Task) -> list[str]:
         action = await _action(seat, walk, step, rng)
         if action is None:
             break
-        texts.append(form.render(action))
+        texts += [form.render(action), *phrases(() if config.inner is None else config.inner.kinds, action)]
         step = await seat.step(action)
         if step.ended:
             texts.append(config.view(step))

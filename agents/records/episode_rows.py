@@ -11,7 +11,7 @@ from manyturn.agents.play.episode import Episode, TurnRecord
 from manyturn.agents.records.tables import Kind, RecordsError, Row, Schema, open_table, write_table
 from manyturn.agents.tokens.usage import Spent, Usage
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 _TEXT: Kind = "text"
 _INT: Kind = "int"
@@ -39,7 +39,8 @@ EPISODES = Schema(
         "ending": _TEXT,
         "cause": _TEXT,
         "attempts": _INT,
-        "turns": _INT,
+        "turns": _INT,  # without inner turns
+        "inner_turns": _INT,
         "prompt_tokens": _INT,  # of all prompts; token counts and cost are null where they were not counted
         "reply_tokens": _INT,
         "last_prompt_tokens": _INT,
@@ -71,6 +72,7 @@ _TURN_FIELDS: dict[str, Kind] = {
     "reply": _TEXT,
     "reasoning": _TEXT,  # of the reply, or next to it in a server's answer; empty without any
     "action": _TEXT,  # empty where the reply was cut: then the environment was not asked
+    "inner": _TEXT,  # kind of an inner turn, such as plan, which the environment did not see; null for an action
     "fault": _TEXT,  # why the reply meant nothing: cut, filtered, refused, empty, arguments or format; else null
     "format_valid": _FLAG,  # an action could be read from the reply
     "understood": _FLAG,  # the action meant something to the environment
@@ -93,7 +95,7 @@ _TURN_FIELDS: dict[str, Kind] = {
     "seconds_env": _FLOAT,
 }
 _OF_TOKENS = ("logprob_mean", "tokens", "logprobs", "entropies", "policy_version")
-_TURN_NULLABLE = ("fault", "progress", "return_to_go", "choices", *Usage._fields, *_OF_TOKENS)
+_TURN_NULLABLE = ("inner", "fault", "progress", "return_to_go", "choices", *Usage._fields, *_OF_TOKENS)
 
 
 def turn_schema(extra: Iterable[str] = ()) -> Schema:
@@ -176,7 +178,8 @@ def _episode_row(episode: Episode) -> Row:
         "ending": episode.ending.value,
         "cause": _clean(episode.cause),
         "attempts": episode.attempts,
-        "turns": len(turns),
+        "turns": episode.actions,
+        "inner_turns": len(turns) - episode.actions,
         **_counted(episode),
         "computed_tokens": None if ledger is None else ledger.computed_tokens,
         "invalid_actions": sum(not turn.valid for turn in turns),
@@ -235,6 +238,7 @@ def _turn_rows(episode: Episode) -> list[Row]:
             "reply": _clean(turn.reply),
             "reasoning": _clean(turn.reasoning),
             "action": _clean(turn.action),
+            "inner": turn.inner or None,
             "fault": turn.fault,
             "format_valid": turn.format_valid,
             "understood": turn.understood,

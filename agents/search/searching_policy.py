@@ -44,6 +44,8 @@ class Searching:
                 "--search has no effect at sampling.temperature = 0, where all tries are equal: set "
                 "--sampling.temperature 1, or leave the search out"
             )
+        if fault := agent.config.refuse_inner("--search compares actions"):
+            raise ValueError(fault)
         if config.tokens < agent.sampling.max_tokens:
             raise ValueError(
                 f"--search.tokens {config.tokens} is less than one reply of up to sampling.max_tokens = "

@@ -26,9 +26,16 @@ class Context(abc.ABC):
 
     Attributes:
         appends: whether each prompt begins with the prompt and the reply before it.
+        summarises: whether the policy writes summaries, which are inner turns.
     """
 
     appends: ClassVar[bool] = False
+    summarises: ClassVar[bool] = False
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """Texts of its own that the policy reads."""
+        return ()
 
     @abc.abstractmethod
     def shown(self, past: Sequence[Exchange], observation: str) -> tuple[list[Exchange], str]:

@@ -72,8 +72,8 @@ def of_exchanges(exchanges: list[Exchange], name: str, system: str | None, **col
     usual: Row = {
         "task": task, "content": digest(system or "", first), "split": "unknown", "tags": [], "member": 0,
         "stage": "imported", "seed": 0, "ending": "completed", "cause": "", "attempts": 1, "turns": len(exchanges),
-        "invalid_actions": 0, "broken_formats": 0, "not_understood": 0, "parts": parts, "last": "", "measures": {},
-        "faults": {},         "seconds_policy": 0.0, "seconds_env": 0.0,
+        "inner_turns": 0, "invalid_actions": 0, "broken_formats": 0, "not_understood": 0, "parts": parts, "last": "",
+        "measures": {}, "faults": {}, "seconds_policy": 0.0, "seconds_env": 0.0,
     }  # fmt: skip
     episode |= {key: value for key, value in usual.items() if episode[key] is None}
     turns = [_turn(number, exchange, episode, rewards) for number, exchange in enumerate(exchanges)]

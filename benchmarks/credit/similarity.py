@@ -23,8 +23,8 @@ import numpy as np
 
 from benchmarks.kit.provenance import RESULTS, origin, write
 from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig, gigpo
 from manyturn.trainers.credit.batch.turn_batch import IntK, TurnBatch, ids_of

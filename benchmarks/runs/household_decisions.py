@@ -21,8 +21,8 @@ import torch
 
 from benchmarks.kit.provenance import RESULTS, origin, write
 from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.record.run_folder import read_config
 from manyturn.trainers.run.setup.run_builder import Run, open_run

@@ -27,8 +27,8 @@ from benchmarks.kit.process import measure_apart
 from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.scale import vector_envs
 from benchmarks.scale.concurrent_episodes import CORRIDOR, CROWD, FEW, Figures, SaysOneThing, side_by_side
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Policy
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.envs.hosting.local.seats import open_seats
 
 OUT = RESULTS / "scale.json"

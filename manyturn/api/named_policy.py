@@ -21,11 +21,11 @@ from manyturn.agents.experience.retrieval.rankings.bm25 import Bm25Config
 from manyturn.agents.experience.store import Experience
 from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.demonstrations.scripted_policy import SCRIPTS
 from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.agents.play.episode import Policy
 from manyturn.agents.play.python_policy import policy_in_file
 from manyturn.agents.play.role_policy import Cast
-from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.records.folder_suggestion import near_folder
 from manyturn.agents.search.method import SEARCHES
 from manyturn.agents.search.searching_policy import Searching

@@ -75,6 +75,8 @@ def audited_policy(
     if near and not Path(policy).exists():
         raise ValueError(f"there is no policy {policy!r}: did you mean {near[0]}?")
     with _language_model(policy) as (agent, trained_on, trained_args):
+        if fault := agent.config.refuse_inner("an audit continues episodes from their actions"):
+            raise ValueError(fault)
         args = dict(trained_args if env_args is None and trained_on == env else env_args or {})
         world = _world(env, args, config)
         player = AgentAuditPlayer(agent, lambda: _world(env, args, config), config)

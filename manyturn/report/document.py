@@ -22,7 +22,8 @@ ENCLOSED, SERVED = 1_000, 20_000
 # Turns' files of a report in a single page, in bytes: their compression comes to about what the page's does.
 _ROOM = 10_000_000
 _EVALUATION = "evaluation"
-_COPIED = ("split", "difficulty", "tags", "stage", "member", "success", "ending", "cause", "attempts", "turns")
+_OF_TASK = ("split", "difficulty", "tags")
+_COPIED = (*_OF_TASK, "stage", "member", "success", "ending", "cause", "attempts", "turns", "inner_turns")
 COLUMNS = ("source", "task", *_COPIED, "return", "invalid", "seconds", "credit")
 """Columns of the document's episodes. Credit is the mean over an episode's turns, null where there is none."""
 

@@ -88,7 +88,7 @@ def played(episodes: File, turns: File) -> Played:
     extra = [name for name in of_turns.names if name not in TURNS.names]
     credit = "advantage" if "advantage" in extra else extra[0] if extra else None
     names = of_turns.read([*_NAME, *([credit] if credit else [])])
-    counts_E = np.array(table.column("turns"), np.int64)
+    counts_E = np.array(table.column("turns"), np.int64) + np.array(table.column("inner_turns"), np.int64)
     starts_E = np.concatenate([[0], np.cumsum(counts_E)])
     together = counts_E.min(initial=0) >= 0 and starts_E[-1] == len(names)
     if not together or any(names.column(key) != _repeated(table.column(key), counts_E) for key in _NAME):
@@ -127,6 +127,7 @@ def _trace(turns: Table, last: str) -> Trace:
         "replies": column["reply"],
         "reasoning": column["reasoning"],
         "actions": column["action"],
+        "inner": column["inner"],
         "faults": column["fault"],
         "roles": column["role"],
         "format_valid": column["format_valid"],

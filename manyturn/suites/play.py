@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.evaluation.evaluate import NotHeldOut
-from manyturn.agents.play.scripted_policy import SCRIPTS
+from manyturn.agents.play.demonstrations.scripted_policy import SCRIPTS
 from manyturn.api.evaluation import Entrant, Settings, entrants_of, names_of, play, seats_of, secrets_of, stem_of
 from manyturn.suites import find_suite
 from manyturn.suites.compatibility import checked, refuse_needs

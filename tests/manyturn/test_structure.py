@@ -182,6 +182,7 @@ ALGORITHMS = (
     "agents/text/contexts",
     "agents/engine/engines",
     "agents/text/formats",
+    "agents/text/inner_turns",
     "agents/experience/methods",
     "agents/experience/retrieval/rankings",
     "agents/search/methods",

@@ -64,6 +64,7 @@ def advantage(batch: TurnBatch, method: dict) -> np.ndarray:
 def rows(batch: TurnBatch, order_K: np.ndarray, **changes) -> TurnBatch:
     """The batch's turns in another order, or some of them."""
     names = ("group_K", "episode_K", "turn_K", "format_valid_K", "understood_K", "tokens_K", "anchor_K", "penalty_K")
+    names += ("inner_K",)
     picked = {name: getattr(batch, name)[order_K] for name in names}
     parts = {name: part_K[order_K] for name, part_K in batch.parts.items()}
     columns = {name: column_K[order_K] for name, column_K in batch.columns.items()}

@@ -11,8 +11,8 @@ from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.demonstrations.teacher_prompts import Advice, Advised
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.teacher_prompts import Advice, Advised
 from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import InlineSeats, Seats, open_seats

@@ -1,11 +1,12 @@
 """Credit for turns: the rewards, advantage and modulation stages in a row."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from manyturn.envs.contract.options.registry import Memory
+from manyturn.trainers.credit.batch.decisions import Decisions
 from manyturn.trainers.credit.batch.turn_batch import BoolE, BoolK, FloatK, FloatT, TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.groups.group_statistics import group_statistics
@@ -54,7 +55,7 @@ class Credit:
 
 
 def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None) -> Credit:
-    """Run the stages on a batch.
+    """Run the stages on a batch; of one with inner turns on its ``decisions``, whose credit their turns get.
 
     Args:
         memory: what the stages remembered last time; None at the beginning.
@@ -65,7 +66,17 @@ def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None)
     >>> result.advantage_K.round(3)
     array([ 0.5,  0.5, -0.6, -0.5])
     """
-    memory, figures = memory or {}, dict[str, float]()
+    if not batch.inner_K.any():
+        return _credit(batch, config, memory or {})
+    decisions = Decisions.of(batch)
+    earned, decision_K = _credit(decisions.batch, config, memory or {}), decisions.decision_K
+    levels = {name: level_D[decision_K] for name, level_D in earned.levels.items()}
+    restored = decisions.restored(batch, earned.batch)
+    return replace(earned, advantage_K=earned.advantage_K[decision_K], levels=levels, batch=restored)
+
+
+def _credit(batch: TurnBatch, config: CreditConfig, memory: Memory) -> Credit:
+    figures = dict[str, float]()
     for reward in config.rewards:
         rewarded, memory = REWARDS.apply_remembering(reward, memory, batch)
         batch, measured = rewarded if isinstance(rewarded, Rewarded) else Rewarded(rewarded)

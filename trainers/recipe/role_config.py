@@ -20,8 +20,8 @@ from typing import Any
 from pydantic import field_validator, model_serializer, model_validator
 
 from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.demonstrations.scripted_policy import SCRIPTS
 from manyturn.agents.play.endpoint.options import EndpointSampling, NamedHeaders
-from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.envs.contract.options.options import Options, set_values
 from manyturn.envs.contract.registration.env_registry import is_file

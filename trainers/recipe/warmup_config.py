@@ -126,6 +126,8 @@ class WarmupConfig(Options):
     def _refuse_trajectories(self, run: Any) -> str | None:
         if not self.imitates or self.trajectories is None:
             return None
+        if fault := run.agent.refuse_inner("warmup.trajectories hold actions alone"):
+            return fault
         for name in ("show_admissible", "only_admissible"):
             if getattr(run.agent, name):
                 return (

@@ -25,7 +25,8 @@ METRICS: dict[str, str] = {
     # --- what the policy did
     "success": "Share of episodes that reached the goal, errors left out, at the sampling temperature.",
     "return": "Mean sum of rewards of an episode, errors left out.",
-    "turns": "Mean number of turns of an episode.",
+    "turns": "Mean number of turns of an episode, inner turns left out.",
+    "inner_turns": "Under KIND/: mean number of inner turns of that kind in an episode, such as plan/inner_turns.",
     "reply_tokens": "Mean number of tokens of a reply.",
     "invalid": "Share of turns whose reply meant nothing to the format or the environment.",
     "broken_format": "Share of turns from whose reply no action could be read.",

@@ -90,6 +90,8 @@ class OpenAIPolicy:
                 "agent.only_admissible limits replies token by token, which an endpoint does not let us: leave it out; "
                 "--agent.show-admissible true lists the commands instead"
             )
+        if fault := config.refuse_inner("an endpoint is asked for actions alone"):
+            raise ValueError(fault)
         self.name, self.model, self.config, self.protocol = f"{protocol}:{model}", model, config, protocol
         spoken, self.endpoint = PROTOCOLS[protocol], endpoint or Endpoint()
         self.sampling = _fitting(sampling, self.endpoint, spoken)

@@ -30,10 +30,12 @@ function turnNumbers(trace, turn) {
 const titled = (label, text, kind = "") =>
   make("section", { class: `part ${kind}` }, make("h4", {}, label), block(text, label));
 
-/** What was seen, said and done in a turn; an action that is the reply itself is not written twice. */
+/** What was seen, said and done in a turn; an action that is the reply itself is not written twice, an inner turn has none. */
 function exchange(trace, turn) {
   const answer = titled("Reply", trace.replies[turn]);
-  if (trace.actions[turn] === trace.replies[turn]) {
+  if (trace.inner[turn] !== null) {
+    answer.append(make("p", { class: "hint" }, "The environment did not see it."));
+  } else if (trace.actions[turn] === trace.replies[turn]) {
     answer.append(make("h4", {}, "Action ", make("span", { class: "hint" }, "the reply itself")));
   } else {
     answer.append(make("h4", {}, "Action"), block(trace.actions[turn], "Action"));
@@ -49,7 +51,7 @@ function exchange(trace, turn) {
 
 /** The badges that say how an episode went. */
 function fate(report, i) {
-  const { ending, cause, return: returns, turns, invalid, seconds, attempts } = report.episodes;
+  const { ending, cause, return: returns, turns, inner_turns: inner, invalid, seconds, attempts } = report.episodes;
   const outcome = report.outcome(i);
   const known = cause[i] !== "" && cause[i].length < 20 && outcome !== "error";
   return make(
@@ -59,6 +61,7 @@ function fate(report, i) {
     said(known ? `${ending[i]}: ${cause[i]}` : ending[i], "pill"),
     make("span", {}, "return ", make("b", {}, number(returns[i]))),
     make("span", {}, `${turns[i]} turns`),
+    inner[i] ? make("span", {}, `${inner[i]} inner turns`) : null,
     invalid[i] ? make("span", { class: "minus" }, `${invalid[i]} invalid`) : null,
     attempts[i] > 1 ? make("span", {}, `${attempts[i]} attempts`) : null,
     make("span", { class: "kind-timings" }, duration(seconds[i])),
@@ -240,6 +243,7 @@ class TraceView {
       step("Previous turn", -1, "\u2190"),
       step("Next turn", 1, "\u2192"),
       new Set(this.#trace.roles).size > 1 ? make("span", { class: "pill" }, this.#trace.roles[turn]) : null,
+      this.#trace.inner[turn] === null ? null : make("span", { class: "pill" }, this.#trace.inner[turn]),
       this.#trace.format_valid[turn] ? null : make("span", { class: "pill failure" }, "broken format"),
       this.#trace.understood[turn] ? null : make("span", { class: "pill failure" }, "not understood"),
     );

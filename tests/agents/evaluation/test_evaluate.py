@@ -19,7 +19,7 @@ from manyturn.agents.evaluation.evaluate import EvaluationPlan, NotHeldOut, eval
 from manyturn.agents.evaluation.summary import ABOUT, summarise
 from manyturn.agents.evaluation.summary_table import print_summaries, print_summary
 from manyturn.agents.play.concurrent_episodes import Patience, TooManyErrors
-from manyturn.agents.play.scripted_policy import Scripted
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.records.episode_log import Journal, JournalError
 from manyturn.agents.records.episode_rows import read_episodes, read_turns
 from manyturn.agents.tokens.usage import Spent, Usage
@@ -284,7 +284,7 @@ import asyncio, os, signal
 from pathlib import Path
 import manyturn
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
-from manyturn.agents.play.scripted_policy import Scripted
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.local.seats import open_seats
 def end(progress):

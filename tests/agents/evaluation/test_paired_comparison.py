@@ -13,7 +13,7 @@ from rich.console import Console
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.evaluation.paired_comparison import METRICS, CompareError, compare, read_evaluation
 from manyturn.agents.evaluation.statistics import detectable_difference, holm, paired_difference
-from manyturn.agents.play.scripted_policy import Scripted
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.records.episode_rows import EPISODES, read_episodes, write_table
 from manyturn.api.comparison import compare_evaluations
 from manyturn.api.task_panel_file import TaskChoice, make_panel_file, read_panel, verify_panel_file

@@ -7,7 +7,7 @@ import pytest
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.evaluation.remarks import remarks
 from manyturn.agents.play.agent import AgentConfig
-from manyturn.agents.play.scripted_policy import SCRIPTS
+from manyturn.agents.play.demonstrations.scripted_policy import SCRIPTS
 from manyturn.envs.classics.maze import Maze
 from manyturn.envs.contract.registration.id_registration import register
 from manyturn.envs.contract.tasks.panel import make_panel

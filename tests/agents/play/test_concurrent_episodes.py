@@ -10,9 +10,9 @@ import pytest
 from manyturn.agents.engine.engine import EngineError
 from manyturn.agents.evaluation.replay_policy import Replay
 from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Act, Ending, Episode
 from manyturn.agents.play.error_limit import Breaker, TooManyErrors
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import InlineSeats, open_seats
 

@@ -10,9 +10,9 @@ from manyturn.agents.engine.engine import Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Ending
 from manyturn.agents.play.fork import Fork, Forking
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import open_seats
 

@@ -9,10 +9,11 @@ from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.engine import Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.model.language_model import build_tiny
-from manyturn.agents.play.agent import Agent, AgentConfig, Demonstrator
+from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.demonstrations.demonstrator import Demonstrator
+from manyturn.agents.play.demonstrations.scripted_policy import SCRIPTS, Scripted
 from manyturn.agents.play.role_policy import Cast
-from manyturn.agents.play.scripted_policy import SCRIPTS, Scripted
 from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import InlineSeats, open_seats

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Ending, Episode, TurnRecord
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.records.episode_rows import (
     EPISODES,
     SCHEMA_VERSION,

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.credit import gra_ablation
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.evaluation.paired_comparison import read_evaluation
-from manyturn.agents.play.scripted_policy import Scripted
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.envs.contract.tasks.panel import make_panel
 from manyturn.envs.hosting.local.seats import open_seats
 

@@ -37,7 +37,7 @@ def payloads() -> tuple[str, ...]:
 def evaluations(tmp_path_factory) -> tuple[Path, Path]:
     """The expert's and the random policy's, on one panel."""
     from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
-    from manyturn.agents.play.scripted_policy import Scripted
+    from manyturn.agents.play.demonstrations.scripted_policy import Scripted
     from manyturn.envs.contract.tasks.panel import make_panel
     from manyturn.envs.hosting.local.seats import open_seats
 

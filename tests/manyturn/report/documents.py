@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.records.episode_rows import episode_rows, turn_rows
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.random_keys import generator
@@ -52,6 +52,7 @@ def _trace(rows: list[dict[str, Any]], episode: Episode) -> Trace:
         "observations": [row["observation"] for row in rows],
         "replies": [row["reply"] for row in rows],
         "reasoning": [row["reasoning"] for row in rows],
+        "inner": [row["inner"] for row in rows],
         "faults": [row["fault"] for row in rows],
         "actions": [row["action"] for row in rows],
         "roles": [row["role"] for row in rows],
@@ -110,6 +111,7 @@ def hostile(texts: Sequence[str]) -> Report:
         "ending": ["env_error", *["completed"] * (count - 1)],
         "attempts": [1] * count,
         "turns": [2] * count,
+        "inner_turns": [0] * count,
         "invalid": [2] * count,
         "seconds": [0.1] * count,
         "credit": [None] * count,
@@ -120,6 +122,7 @@ def hostile(texts: Sequence[str]) -> Report:
 def _hostile_trace(text: str) -> Trace:
     return {
         **{name: [text, text] for name in ("observations", "replies", "reasoning", "anchors", "roles")},
+        "inner": [None, None],
         "faults": [None, None],
         "actions": [f"{text}!", f"{text}!"],
         **{name: [False, False] for name in ("format_valid", "understood")},
@@ -159,6 +162,7 @@ def document(parts: Sequence[tuple[str, Sequence[Episode]]], kind: str = "run") 
             **columns,
             "attempts": [row["attempts"] for _, row in rows],
             "turns": [row["turns"] for _, row in rows],
+            "inner_turns": [row["inner_turns"] for _, row in rows],
             "invalid": [row["invalid_actions"] for _, row in rows],
             "seconds": [row["seconds_policy"] + row["seconds_env"] for _, row in rows],
             "credit": [None if row["member"] % 3 == 2 else 0.25 * row["member"] for _, row in rows],

@@ -8,7 +8,7 @@ TEXT, NUMBER, COUNT, FLAG = (str,), (int, float), (int,), (bool,)
 CELLS = {"text": TEXT, "number": NUMBER, "percent": NUMBER, "seconds": NUMBER, "interval": (list,)}
 OF_EPISODES = {
     **dict.fromkeys(("task", "split", "stage", "ending", "cause"), (TEXT, False)),
-    **dict.fromkeys(("source", "member", "attempts", "turns", "invalid"), (COUNT, False)),
+    **dict.fromkeys(("source", "member", "attempts", "turns", "inner_turns", "invalid"), (COUNT, False)),
     **dict.fromkeys(("return", "credit"), (NUMBER, True)),
     "seconds": (NUMBER, False),
     "difficulty": (TEXT, True),
@@ -17,7 +17,7 @@ OF_EPISODES = {
 }
 OF_TURNS = {
     **dict.fromkeys(("observations", "replies", "reasoning", "actions", "anchors", "roles"), (TEXT, False)),
-    "faults": (TEXT, True),
+    **dict.fromkeys(("faults", "inner"), (TEXT, True)),
     **dict.fromkeys(("rewards", "to_go", "progress"), (NUMBER, True)),
     "versions": (COUNT, True),
     **dict.fromkeys(("format_valid", "understood"), (FLAG, False)),

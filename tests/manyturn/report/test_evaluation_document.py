@@ -11,7 +11,7 @@ from report_format import checked, names_of
 
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.evaluation.paired_comparison import CompareError, compare, read_evaluation
-from manyturn.agents.play.scripted_policy import Scripted
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.records.episode_rows import EPISODES, read_episodes, read_turns, turn_schema, write_table
 from manyturn.envs.contract.tasks.panel import Panel, make_panel
 from manyturn.envs.hosting.local.seats import open_seats

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from manyturn.agents.play.concurrent_episodes import gather
-from manyturn.agents.play.scripted_policy import Scripted
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch

@@ -14,6 +14,8 @@ def longest(run: Any, env: EnvFacts | None) -> dict[Extent, int]:
         run: a ``RunConfig``.
         env: its environment; None while it is not known, which can only make the bounds larger.
     """
-    reply, turns, room = run.sampling.max_tokens, run.rollout.most_turns(env), run.agent.room
+    # A reply is counted with the inner turns before it.
+    reply, turns = run.sampling.max_tokens + run.agent.inner_tokens, run.rollout.most_turns(env)
+    room = run.agent.room
     episode = turns * reply
     return {"reply": reply, "episode": episode if room is None else min(episode, room)}

@@ -34,6 +34,8 @@ class TurnBatch:
         understood_K: whether the environment understood the action.
         tokens_K: number of tokens of the reply.
         truncated_E: whether the episode was cut off before its own end.
+        inner_K: whether the turn is an inner one, which the environment did not see. Left out: none is. The stages of
+            credit see a batch without any; see ``decisions``.
         anchor_K: equal ids say "the same situation"; they mean something inside one group only. None: not known.
         anchor_text: the situations as texts, one per turn, None where there is none; by these similar ones are grouped.
         penalty_K: at least 0, taken from a turn's score and from its return after discounting, so that it reaches
@@ -59,10 +61,12 @@ class TurnBatch:
     columns: Mapping[str, FloatK] = field(default_factory=dict)
     token_columns: Mapping[str, FloatT] = field(default_factory=dict)
     group_names: Mapping[int, str] = field(default_factory=dict)
+    inner_K: BoolK = None  # type: ignore[assignment]  # None becomes False everywhere
 
     def __post_init__(self) -> None:
         K = len(self.turn_K)
         penalty_K = np.zeros(K) if self.penalty_K is None else self.penalty_K
+        inner_K = np.zeros(K, bool) if self.inner_K is None else self.inner_K
         ready: dict[str, Any] = {
             "group_K": _column("group_K", self.group_K, K, np.int64),
             "episode_K": _column("episode_K", self.episode_K, K, np.int64),
@@ -73,6 +77,7 @@ class TurnBatch:
             "tokens_K": _column("tokens_K", self.tokens_K, K, np.int64),
             "truncated_E": _column("truncated_E", self.truncated_E, len(self.truncated_E), np.bool_),
             "penalty_K": _column("penalty_K", penalty_K, K, np.float64),
+            "inner_K": _column("inner_K", inner_K, K, np.bool_),
         }
         if self.anchor_K is not None:
             ready["anchor_K"] = _column("anchor_K", self.anchor_K, K, np.int64)
@@ -101,6 +106,7 @@ class TurnBatch:
         understood: Sequence[Sequence[bool]] | None = None,
         tokens: Sequence[Sequence[int]] | None = None,
         truncated: Sequence[bool] | None = None,
+        inner: Sequence[Sequence[bool]] | None = None,
         columns: Mapping[str, Sequence[Sequence[float]]] | None = None,
         token_columns: Mapping[str, Sequence[Sequence[Sequence[float]]]] | None = None,
     ) -> Self:
@@ -119,6 +125,7 @@ class TurnBatch:
             understood: likewise: did the environment know what to do with it?
             tokens: E lists of one number per turn: tokens of the reply.
             truncated: E flags.
+            inner: E lists of one flag per turn: is it an inner turn?
             columns: E lists of a number per turn, by name.
             token_columns: E lists of a list per turn of a number per reply token, by name.
 
@@ -129,7 +136,9 @@ class TurnBatch:
         lengths_E = _lengths(next(iter(parts.values()), ()))
         _refuse_misfits(lengths_E, {"groups": groups, "truncated": truncated})
         turns = {"anchors": anchors, "anchor_texts": anchor_texts, "tokens": tokens, "format_valid": format_valid}
-        turns |= {"understood": understood} | {f"rewards {part!r}": values for part, values in parts.items()}
+        turns |= {"understood": understood, "inner": inner} | {
+            f"rewards {part!r}": values for part, values in parts.items()
+        }
         _refuse_misfits(lengths_E, turns | dict(columns or {}) | dict(token_columns or {}), by_turn=True)
         K = sum(lengths_E)
         keys = None if anchors is None else tuple(chain.from_iterable(anchors))
@@ -149,6 +158,7 @@ class TurnBatch:
             columns={name: _flat(column) for name, column in (columns or {}).items()},
             token_columns={n: _flat(chain.from_iterable(column)) for n, column in (token_columns or {}).items()},
             group_names=dict(zip(group_E.tolist(), map(str, groups), strict=True)),
+            inner_K=None if inner is None else np.array([*chain.from_iterable(inner)], bool),  # type: ignore[arg-type]
         )
 
     def column(self, name: str) -> FloatK:

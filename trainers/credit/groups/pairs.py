@@ -35,6 +35,8 @@ class PairConfig(StageConfig):
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         objective, credit = run.objective, run.credit
+        if fault := run.agent.refuse_inner(f"{self.name} prefers one action to another"):
+            return fault
         if run.order.is_asynchronous:
             return (
                 f"order.kind = 'asynchronous' learns from episodes of earlier weights, and {self.name} prefers among "

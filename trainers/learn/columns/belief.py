@@ -22,6 +22,8 @@ class BeliefConfig(ColumnConfig):
     gives = frozenset({"belief", "prior"})
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if fault := run.agent.refuse_inner("asks for the true answer before each reply"):
+            return fault
         if run.agent.only_admissible:
             return (
                 "asks how likely the true answer is as a reply, which need not be an admissible command: leave "

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
+from manyturn.trainers.credit.batch.decisions import Decisions
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
 from manyturn.trainers.credit.rewards.spa import WEIGHT
 from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig
@@ -57,6 +58,8 @@ def contribution(
         WEIGHT: weight,
     }
     contribution_K = weight * estimate.contribution_K
+    if step.batch.inner_K.any():
+        contribution_K = Decisions.of(step.batch).summed(contribution_K)
     columns = {"contribution": contribution_K, WEIGHT: np.full(len(contribution_K), weight)}
     return Supplied(columns, figures=figures), {"explained": share}
 

@@ -15,6 +15,8 @@ class ImplicitColumnConfig(ColumnConfig):
     name: Literal["implicit"] = "implicit"
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if fault := run.agent.refuse_inner("rewards each turn by its reply"):
+            return fault
         return None if run.implicit is not None else "a second policy gives: add a section [implicit]"
 
     @classmethod

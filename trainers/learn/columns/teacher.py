@@ -5,8 +5,8 @@ without.
 
 Both are of the same weights, those before the step's updates. The advice is the expert's next action, which the
 environment is asked for before each reply, or the action that gives the true answer; the words are in
-``agents/play/teacher_prompts.py``. NaN in replies to prompts without advice. Asking costs a pass over each turn's full
-prompt, without gradient: prompts with advice have no beginning in common with the next turn's.
+``agents/play/demonstrations/teacher_prompts.py``. NaN in replies to prompts without advice. Asking costs a pass over
+each turn's full prompt, without gradient: prompts with advice have no beginning in common with the next turn's.
 
 Source: on-policy self-distillation with a privileged teacher, as in AgentOPSD, arXiv 2608.05987, whose teacher reads
 retrieved skills instead.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from manyturn.agents.play.teacher_prompts import Advice
+from manyturn.agents.play.demonstrations.teacher_prompts import Advice
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied, options_of
 
@@ -33,6 +33,8 @@ class TeacherConfig(ColumnConfig):
     """Text that only the teacher reads: the expert's next action at each turn, or the true answer."""
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if fault := run.agent.refuse_inner("asks a teacher about each reply"):
+            return fault
         others = {
             "branching": "repeats turns that nobody advises on",
             "tempering": "draws otherwise",

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.demonstrations.scripted_policy import SCRIPTS
 from manyturn.agents.play.episode import Act, Cut, Episode, LimitReached, Player, Policy
-from manyturn.agents.play.scripted_policy import SCRIPTS
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import Seat

@@ -118,6 +118,8 @@ class GuidanceConfig(Named):
                 return f"rollout.guidance and rollout.{section} do not go together: leave one of them out"
         if run.roles or (env is not None and len(env.roles) > 1):
             return "rollout.guidance speaks to one policy in one role, and here there are several: leave it out"
+        if fault := run.agent.refuse_inner("rollout.guidance adds a text before an episode's first action"):
+            return fault
         return None
 
     def _refuse_ratio(self, run: Any) -> str | None:

@@ -130,6 +130,8 @@ class JudgeConfig(Options):
             return "[judge] would judge what a branch repeats twice, with rollout.branching: leave one of them out"
         if run.roles or (env is not None and len(env.roles) > 1):
             return "[judge] judges one policy in one role, and here there are several: leave it out"
+        if self.verdicts == "turn" and (fault := run.agent.refuse_inner("judge.verdicts = 'turn' judges each turn")):
+            return fault
         if self.verdicts == "turn" and reader is None:
             return (
                 f"judge.verdicts = 'turn' pays every turn, so that long episodes would earn more: name the part "

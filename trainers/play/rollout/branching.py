@@ -72,6 +72,8 @@ class Branching(Options):
         rollout = run.rollout
         if run.roles:
             return "rollout.branching repeats what one policy said, and [roles] names several: leave one of them out"
+        if fault := run.agent.refuse_inner("rollout.branching forks an episode between two turns"):
+            return fault
         if self.initial >= rollout.group:
             return (
                 f"rollout.branching.initial = {self.initial} leaves nothing of rollout.group = {rollout.group} to "

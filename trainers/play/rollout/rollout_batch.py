@@ -27,8 +27,8 @@ def plan_groups(tasks: Sequence[Task], group: int, seed: int, stage: str) -> lis
 
 
 def is_learnable(episode: Episode) -> bool:
-    """True if the episode took part: errors leave their group."""
-    return not episode.ending.is_error and bool(episode.turns)
+    """True if the episode took part: errors leave their group, and so does an episode without an action."""
+    return not episode.ending.is_error and bool(episode.actions)
 
 
 def learnable(episodes: Sequence[Episode]) -> list[Episode]:
@@ -54,6 +54,7 @@ def turn_batch(episodes: Sequence[Episode], part_names: Iterable[str] = ()) -> T
         understood=[[turn.understood for turn in episode.turns] for episode in episodes],
         tokens=[reply_lengths(episode) for episode in episodes],
         truncated=[episode.ending is Ending.TRUNCATED for episode in episodes],
+        inner=[[bool(turn.inner) for turn in episode.turns] for episode in episodes],
     )
 
 
@@ -84,11 +85,11 @@ def describe(
             each is given.
     """
     scored = [episode for episode in episodes if not episode.ending.is_error]
-    turns = [turn for episode in scored for turn in episode.turns]
+    turns = [turn for episode in scored for turn in episode.turns if not turn.inner]
     lengths = [n for episode in scored for n in reply_lengths(episode)]
     earned = {role: [returns_by_role(episode, roles)[role] for episode in scored] for role in roles if len(roles) > 1}
 
-    answers = [(turn.seconds[1], episode.key.task) for episode in scored for turn in episode.turns]
+    answers = [(turn.seconds[1], episode.key.task) for episode in scored for turn in episode.turns if not turn.inner]
     slowest = max(answers, default=(None, None))
 
     def mean(values: Sequence[float]) -> float | None:
@@ -97,7 +98,8 @@ def describe(
     return {
         "success": mean([episode.success for episode in scored if episode.success is not None]),
         "return": mean([episode.outcome for episode in scored if not math.isnan(episode.outcome)]),
-        "turns": mean([len(episode.turns) for episode in scored]),
+        "turns": mean([episode.actions for episode in scored]),
+        **_inner(scored),
         "reply_tokens": mean(lengths),
         "invalid": mean([not turn.valid for turn in turns]),
         "broken_format": mean([not turn.format_valid for turn in turns]),
@@ -114,6 +116,12 @@ def describe(
         **_of_roles(turns, earned),
         **{f"{PARTS}{name}": mean(sums) for name, sums in _parts(scored, part_names).items()},
     }
+
+
+def _inner(episodes: Sequence[Episode]) -> dict[str, float]:
+    """Mean number of inner turns of an episode, of each kind that there is."""
+    counts = Counter(turn.inner for episode in episodes for turn in episode.turns if turn.inner)
+    return {f"{kind}/inner_turns": count / len(episodes) for kind, count in sorted(counts.items())}
 
 
 def _of_roles(turns: Sequence[TurnRecord], roles: Iterable[str]) -> dict[str, float]:

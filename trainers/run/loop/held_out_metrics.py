@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.evaluation.evaluate import Evaluation, EvaluationPlan, evaluate, held_out_guard
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Policy
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.envs.contract.tasks.env_identity import KEY
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_state import State

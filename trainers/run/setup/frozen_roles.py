@@ -13,11 +13,11 @@ from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.demonstrations.scripted_policy import SCRIPTS, Scripted
 from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
 from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 from manyturn.agents.play.python_policy import policy_in_file
 from manyturn.agents.play.role_policy import Partner
-from manyturn.agents.play.scripted_policy import SCRIPTS, Scripted
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.recipe.role_config import ENDPOINT_AGENT, MODEL_AGENT, RoleConfig, RoleKind

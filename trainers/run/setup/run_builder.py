@@ -15,15 +15,16 @@ import torch
 from manyturn.agents.engine.batch_barrier import BatchBarrier
 from manyturn.agents.engine.card.device_handover import DeviceHandover
 from manyturn.agents.engine.engine_config import EngineContext
-from manyturn.agents.play.agent import Agent, Demonstrator
+from manyturn.agents.play.agent import Agent
 from manyturn.agents.play.concurrent_episodes import Patience
+from manyturn.agents.play.demonstrations.demonstrator import Demonstrator
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
+from manyturn.agents.play.demonstrations.teacher_prompts import Advised
 from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.error_limit import Breaker
 from manyturn.agents.play.role_episodes import EpisodeRoles
 from manyturn.agents.play.role_policy import Cast
-from manyturn.agents.play.scripted_policy import Scripted
-from manyturn.agents.play.teacher_prompts import Advised
 from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.envs.contract.options.option_conflicts import refuse_unfit
 from manyturn.envs.contract.options.options import ConfigError

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Ending, Episode
 from manyturn.agents.play.role_episodes import role_views
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.random_keys import generator

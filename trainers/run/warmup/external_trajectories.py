@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from manyturn.agents.evaluation.paired_comparison import CompareError, read_evaluation
-from manyturn.agents.play.agent import Agent, Transcript
+from manyturn.agents.play.agent import Agent
+from manyturn.agents.play.demonstrations.demonstrator import Transcript
+from manyturn.agents.play.demonstrations.scripted_policy import Mistake
 from manyturn.agents.play.episode import Act, Ending, Episode, TurnRecord
-from manyturn.agents.play.scripted_policy import Mistake
 from manyturn.agents.records.tables import RecordsError, Row, table_in
 from manyturn.agents.text.reply_format import ReplyFormat
 from manyturn.agents.tokens.episode_key import EpisodeKey

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from manyturn.agents.play.agent import Demonstrator
 from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.demonstrations.demonstrator import Demonstrator
 from manyturn.agents.play.episode import Act, LimitReached, Player
 from manyturn.agents.records.episode_buffer import EpisodeBuffer
 from manyturn.agents.tokens.episode_key import EpisodeKey
@@ -129,7 +129,11 @@ class _Recorded:
         self._format, self._trajectories = run.only.agent.format, trajectories
 
     def player(self, key: EpisodeKey, instructions: str) -> Player:
-        rows = [row for row in self._trajectories[key].turns if row["format_valid"] and row["understood"]]
+        rows = [
+            row
+            for row in self._trajectories[key].turns
+            if row["format_valid"] and row["understood"] and row["inner"] is None
+        ]
         return _RecordedPlayer([recorded_act(row, self._format) for row in rows])
 
 

@@ -19,7 +19,7 @@ from needs_java import java_package
 
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.play.concurrent_episodes import Patience
-from manyturn.agents.play.scripted_policy import Scripted
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.envs.benchmarks.java_process import JavaLost, JavaObject
 from manyturn.envs.benchmarks.scienceworld.env import ScienceWorld
 from manyturn.envs.benchmarks.scienceworld.simulator import sorted_lists

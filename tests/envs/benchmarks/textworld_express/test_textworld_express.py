@@ -13,7 +13,7 @@ from needs_java import java_package
 
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.play.concurrent_episodes import Patience
-from manyturn.agents.play.scripted_policy import Scripted
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.envs.benchmarks.java_process import JavaObject
 from manyturn.envs.benchmarks.textworld_express.engine import UNKNOWN, GameError
 from manyturn.envs.benchmarks.textworld_express.env import TextWorldExpress

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Ending
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.envs.conformance.check_runner import check
 from manyturn.envs.contract.random_keys import generator
 from manyturn.envs.contract.registration.env_registry import make

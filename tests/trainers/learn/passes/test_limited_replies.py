@@ -12,10 +12,11 @@ import torch
 from manyturn.agents.engine.engine import Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
-from manyturn.agents.play.agent import Agent, AgentConfig, Demonstrator
+from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.demonstrations.demonstrator import Demonstrator
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.play.tokenizer_corpus import texts_of
 from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain
 from manyturn.agents.text.formats.tagged import TaggedConfig

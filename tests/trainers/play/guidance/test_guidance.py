@@ -84,7 +84,7 @@ def test_milestones_are_the_actions_after_which_progress_rose(tmp_path):
     async def expert():
         async with open_run(guided_run(steps=0)) as run:
             from manyturn.agents.play.concurrent_episodes import gather
-            from manyturn.agents.play.scripted_policy import SCRIPTS
+            from manyturn.agents.play.demonstrations.scripted_policy import SCRIPTS
 
             return await gather(run.seats, SCRIPTS["expert"], plan_groups(run.train[:1], 1, 0, "x"), max_turns=50)
 

@@ -7,7 +7,7 @@ import pytest
 from short_runs import short_run
 
 from manyturn.agents.play.concurrent_episodes import gather
-from manyturn.agents.play.scripted_policy import Scripted
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.recipes import load_recipe

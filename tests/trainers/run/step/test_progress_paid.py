@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.play.episode import Episode
-from manyturn.agents.play.scripted_policy import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.options.registry import Named
 from manyturn.envs.contract.wrappers.reward_wrapper import WRAPPERS, TurnReward
