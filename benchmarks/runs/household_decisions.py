@@ -3,9 +3,10 @@
     python -m benchmarks.runs.household_decisions RUN-FOLDER
 
 The folder is that of ``recipe_success --recipe household-tiny``. The expert plays validation tasks. Wherever something
-can be taken, the checkpoints before and after reinforcement say how likely they make the expert's first word among the
-possible ones. Decisions are grouped by what is in view: whether the object that the task names is, and among how many.
-Beside them stand two rules: take something where the named object is in view, and the best one that only counts.
+can be taken, the checkpoints before and after reinforcement say how likely they make the expert's first word: drawn
+token by token, and where whole commands are chosen. Decisions are grouped by what is in view: whether the object that
+the task names is, and among how many. Beside them stand two rules: take something where the named object is in view,
+and the best one that only counts; and how likely a free reply would be one of the commands.
 """
 
 import argparse
@@ -17,12 +18,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from benchmarks.kit.provenance import RESULTS, origin, write
+from manyturn.agents.engine.engine import Engine, GivenReply
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.demonstrations.scripted_policy import Scripted
-from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.episode import Act, Episode, Player
+from manyturn.agents.text.choice_decoding import Choices, ReplyChoices
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.envs.hosting.handle.env_handle import Answer
+from manyturn.envs.hosting.local.seats import Seat
 from manyturn.trainers.play.rollout.rollout_batch import plan_groups
 from manyturn.trainers.record.run_folder import read_config
 from manyturn.trainers.run.setup.run_builder import Run, open_run
@@ -33,22 +38,25 @@ _THING = re.compile(r"\ban? (\w+) \d")
 _MANY = 4  # things in view from which on their number is one group
 
 
+Lists = dict[EpisodeKey, list[Sequence[str]]]
+
+
 class Decision(NamedTuple):
     """A turn at which something can be taken.
 
     Attributes:
         is_named: whether the object that the task names is in view.
         things: how many things are in view.
-        ids: (T,) tokens up to the reply.
-        possible: tokens that a reply can begin with.
-        first: the one that the expert's begins with.
+        prompt: token ids up to the reply.
+        choices: replies that are possible.
+        first: the token that the expert's begins with.
         takes: whether that is to take something.
     """
 
     is_named: bool
     things: int
-    ids: np.ndarray
-    possible: Sequence[int]
+    prompt: list[int]
+    choices: Choices
     first: int
     takes: bool
 
@@ -58,14 +66,38 @@ class Decision(NamedTuple):
         return seen, str(self.things) if self.things < _MANY else f"{_MANY} or more"
 
 
-async def demonstrated(run: Run, tasks: int) -> list[Episode]:
-    """The expert's episodes of the first validation tasks."""
+class Listed(Scripted):
+    """The expert, and the commands that were listed at each of its turns."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+        self.lists: Lists = defaultdict(list)
+
+    def player(self, key: EpisodeKey, instructions: str) -> Player:
+        return _ListedPlayer(super().player(key, instructions), self.lists[key])
+
+
+class _ListedPlayer:
+    def __init__(self, player: Player, lists: list[Sequence[str]]):
+        self._player, self._lists, self.ledger = player, lists, player.ledger
+
+    async def act(self, step: Answer, seat: Seat) -> Act:
+        self._lists.append(step.admissible or ())
+        return await self._player.act(step, seat)
+
+    def leave(self) -> None:
+        self._player.leave()
+
+
+async def demonstrated(run: Run, tasks: int) -> tuple[list[Episode], Lists]:
+    """The expert's episodes of the first validation tasks, and the commands of its turns."""
     plan = plan_groups(run.validation_tasks(tasks), 1, run.config.seed, "decisions")
-    teacher, max_turns = run.demonstrator(Scripted(0.0)), run.config.rollout.max_turns
-    return await gather(run.seats, teacher, plan, max_turns=max_turns, patience=run.patience)
+    expert, max_turns = Listed(), run.config.rollout.max_turns
+    episodes = await gather(run.seats, run.demonstrator(expert), plan, max_turns=max_turns, patience=run.patience)
+    return episodes, expert.lists
 
 
-def decisions_in(episodes: Sequence[Episode], take: int) -> Iterator[Decision]:
+def decisions_in(episodes: Sequence[Episode], lists: Lists, commands: ReplyChoices, take: int) -> Iterator[Decision]:
     """Their decisions to take something or to go on.
 
     Args:
@@ -75,32 +107,46 @@ def decisions_in(episodes: Sequence[Episode], take: int) -> Iterator[Decision]:
         SystemExit: a task is of another kind than the level tiny has.
     """
     for sample in imitation_samples(episodes):
-        turns = episodes[sample.episode].turns
-        goal = _GOAL.search(turns[0].observation)
+        episode = episodes[sample.episode]
+        goal = _GOAL.search(episode.turns[0].observation)
         if goal is None:
-            raise SystemExit(f"no task of difficulty tiny: {turns[0].observation!r}")
-        for place in np.flatnonzero(sample.reply_mask[1:] & ~sample.reply_mask[:-1]) + 1:
-            possible, first = sample.allowed.get(int(place), ()), int(sample.ids[place])
-            if take in possible:
-                things = _THING.findall(turns[sample.reply[place]].observation)
-                yield Decision(goal[1] in things, len(things), sample.ids[:place], possible, first, first == take)
+            raise SystemExit(f"no task of difficulty tiny: {episode.turns[0].observation!r}")
+        for place in (np.flatnonzero(sample.reply_mask[1:] & ~sample.reply_mask[:-1]) + 1).tolist():
+            turn, first = int(sample.reply[place]), int(sample.ids[place])
+            choices = commands.of(lists[episode.key][turn])
+            if any(reply[0] == take for reply in choices.replies):
+                things = _THING.findall(episode.turns[turn].observation)
+                prompt = sample.ids[:place].tolist()
+                yield Decision(goal[1] in things, len(things), prompt, choices, first, first == take)
 
 
-@torch.no_grad()
-def judged(model: torch.nn.Module, decisions: Sequence[Decision]) -> dict[str, Any]:
-    """Shares of decisions that the policy makes as the expert does, by group.
+async def judged(engine: Engine, decisions: Sequence[Decision]) -> dict[str, Any]:
+    """Shares of decisions that the policy makes as the expert does, by unit of choice and by group.
 
-    A greedy policy makes the likeliest; for a sampled one it is the mean probability.
+    A greedy policy makes the likeliest; for a sampled one it is the mean probability. ``listed`` is the mean chance of
+    a free reply to be one of the commands.
     """
-    likely = defaultdict[tuple[str, str], list[tuple[bool, float]]](list)
+    given = [GivenReply(decision.prompt, reply) for decision in decisions for reply in decision.choices.replies]
+    scores, listed = iter(await engine.score(given)), list[float]()
+    likely = defaultdict[str, dict[tuple[str, str], list[tuple[bool, float]]]](lambda: defaultdict(list))
     for decision in decisions:
-        logits = model(input_ids=torch.from_numpy(decision.ids)[None]).logits[0, -1, list(decision.possible)]
-        probability, place = logits.softmax(-1), decision.possible.index(decision.first)
-        outcome = int(probability.argmax()) == place, float(probability[place])
-        for group in (("all", "all"), (decision.group[0], "all"), decision.group):
-            likely[group].append(outcome)
+        firsts, wholes, best = dict[int, float](), defaultdict[int, float](float), (0.0, -1)
+        for reply in decision.choices.replies:
+            row = next(scores)
+            whole = float(np.exp(sum(row)))
+            firsts[reply[0]], best = float(np.exp(row[0])), max(best, (whole, reply[0]))
+            wholes[reply[0]] += whole
+        listed.append(sum(wholes.values()))
+        for unit, words, word in (("token", firsts, max(firsts, key=firsts.__getitem__)), ("command", wholes, best[1])):
+            outcome = word == decision.first, words[decision.first] / sum(words.values())
+            for group in (("all", "all"), (decision.group[0], "all"), decision.group):
+                likely[unit][group].append(outcome)
+    return {**{unit: _rows(groups) for unit, groups in likely.items()}, "listed": round(float(np.mean(listed)), 3)}
+
+
+def _rows(groups: dict[tuple[str, str], list[tuple[bool, float]]]) -> dict[str, Any]:
     rows = defaultdict[str, dict[str, Any]](dict)
-    for (seen, things), outcomes in sorted(likely.items()):
+    for (seen, things), outcomes in sorted(groups.items()):
         greedy, probability = np.mean(outcomes, axis=0).round(3).tolist()
         rows[seen][things] = {"n": len(outcomes), "greedy": greedy, "sampled": probability}
     return {"all": rows.pop("all")["all"], **rows}
@@ -119,13 +165,14 @@ async def measure(folder: Path, tasks: int) -> dict[str, Any]:
     async with open_run(read_config(folder)) as run:
         language = run.only.language
         [take] = language.tokenizer.encode("take", add_special_tokens=False)
-        decisions = list(decisions_in(await demonstrated(run, tasks), take))
+        commands = ReplyChoices(run.config.agent.reply_format, language.template)
+        decisions = list(decisions_in(*await demonstrated(run, tasks), commands, take))
         by_name = float(np.mean([decision.takes == decision.is_named for decision in decisions]))
         rules = {"by name": round(by_name, 3), "by counting": round(by_counting(decisions), 3)}
         result: dict[str, Any] = {"decisions": len(decisions), "rules": rules}
         for name, checkpoint in (("before", checkpoints[0]), ("after", checkpoints[-1])):
             language.load_weights(checkpoint / "model")
-            result[name] = judged(language.model.eval(), decisions)
+            result[name] = await judged(run.only.engine, decisions)
     return result
 
 
@@ -142,7 +189,9 @@ def main() -> None:
     ]
     write(chosen.out, about, {"tasks": chosen.tasks, "runs": runs})
     for run in runs:
-        print(f"seed {run['seed']}: before {run['before']['all']}, after {run['after']['all']}")
+        for unit in ("token", "command"):
+            before, after = run["before"][unit]["all"], run["after"][unit]["all"]
+            print(f"seed {run['seed']}, by {unit}: before {before}, after {after}")
 
 
 if __name__ == "__main__":

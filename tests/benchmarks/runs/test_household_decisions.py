@@ -25,8 +25,11 @@ def test_the_expert_takes_what_is_named_and_a_policy_without_training_does_not_k
     household_decisions.main()
     [run] = json.loads(out.read_text())["runs"]
     assert run["seed"] == 4 and run["rules"]["by name"] == 1.0 > run["rules"]["by counting"] > 0.5
-    named, others = (run["before"][seen] for seen in ("named object in view", "only other objects in view"))
-    assert named["all"]["n"] == 40  # each is taken once
-    assert named["all"]["n"] + others["all"]["n"] == run["decisions"] == run["before"]["all"]["n"]
-    assert sum(row["n"] for things, row in others.items() if things != "all") == others["all"]["n"]
-    assert 0 < run["before"]["all"]["sampled"] < 0.5  # several first words are possible
+    for unit in ("token", "command"):
+        judged = run["before"][unit]
+        named, others = (judged[seen] for seen in ("named object in view", "only other objects in view"))
+        assert named["all"]["n"] == 40  # each is taken once
+        assert named["all"]["n"] + others["all"]["n"] == run["decisions"] == judged["all"]["n"]
+        assert sum(row["n"] for things, row in others.items() if things != "all") == others["all"]["n"]
+        assert 0 <= judged["all"]["sampled"] < 0.5  # several first words are possible
+    assert run["before"]["listed"] < 0.01
