@@ -42,7 +42,15 @@ FILE = Path(__file__).resolve().with_name("ablations.toml")
 # Random admissible moves succeed in a third of its episodes, so that nothing has to be imitated first.
 SIGN: dict[str, Any] = {"env": {"id": "manyturn/PivotSign-v0"}, "warmup": {"episodes": 0}}
 LAST = 1 / 3  # share of the steps whose mean entropy is the run's
-_CURVES = ("entropy", "drawn_entropy", "contribution_weight", "epo_outside", "turns", "guided")  # of each step
+_CURVES = (
+    "entropy",
+    "drawn_entropy",
+    "contribution_weight",
+    "epo_outside",
+    "turns",
+    "guided",
+    "drawn_tokens",
+)  # of each step
 
 
 class Study(NamedTuple):
@@ -58,6 +66,7 @@ class Study(NamedTuple):
         episodes: of a step, whatever the size of a group.
         seeds: None: those of the plan.
         taught: settings that only the warm-up has, for another form of the world; ``before`` is success in that form.
+        played: arm -> episodes of a step, for arms whose branches draw fewer tokens than whole episodes.
     """
 
     name: str
@@ -72,6 +81,7 @@ class Study(NamedTuple):
     episodes: int = 64
     seeds: int | None = None
     taught: Mapping[str, Any] = MappingProxyType({})
+    played: Mapping[str, int] = MappingProxyType({})
 
 
 @cache
@@ -88,7 +98,7 @@ def config_of(study: Study, arm: str, seed: int, model: Path | None = None) -> R
     if study.explored and "progress" in values:
         settled["steps"] -= study.explored // study.episodes
         settled["progress"] = {"exploration": {"episodes": study.explored}}
-    settled["rollout"] = {"tasks": study.episodes // values["rollout"]["group"]}
+    settled["rollout"] = {"tasks": study.played.get(arm, study.episodes) // values["rollout"]["group"]}
     return configure(values, settled)
 
 

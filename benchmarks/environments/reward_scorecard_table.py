@@ -1,4 +1,4 @@
-"""Table of rewards that are paid for nothing, from the result of ``reward_scorecard.py``; docs/scorecard.md has it.
+"""Table of rewards that are paid for nothing, from the results of ``reward_scorecard.py``; docs/scorecard.md has it.
 
 python -m benchmarks.environments.reward_scorecard_table
 """
@@ -11,6 +11,7 @@ from benchmarks.kit.provenance import RESULTS
 from benchmarks.kit.table import table
 
 OUT = RESULTS / "reward_scorecard.json"
+AGAIN = (RESULTS / "reward_scorecard_sql.json",)  # of worlds that changed later; their rows take the place of others
 KINDS = ("empty", "constant", "echo", "repetition", "memory", "injection")
 HEAD = ("world", "tasks", "expert", "random", *KINDS, "same text as in training", "solved alike")
 _MARKS = {"paid": "**", "paid in part": "*"}
@@ -19,6 +20,12 @@ _MARKS = {"paid": "**", "paid in part": "*"}
 def scorecard_table(result: Mapping[str, Any]) -> str:
     """The table in Markdown: success, or the mean return where success is not known."""
     return table(HEAD, [_line(name, world) for name, world in result["worlds"].items()])
+
+
+def newest() -> dict[str, Any]:
+    """The newest measurement of each world."""
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in (OUT, *AGAIN)]
+    return {"worlds": {name: world for result in results for name, world in result["worlds"].items()}}
 
 
 def _line(name: str, world: Mapping[str, Any]) -> list[str]:
@@ -43,4 +50,4 @@ def _rate(figures: Mapping[str, Any] | None) -> str:
 
 
 if __name__ == "__main__":
-    print(scorecard_table(json.loads(OUT.read_text())))
+    print(scorecard_table(newest()))

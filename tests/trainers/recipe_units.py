@@ -113,7 +113,7 @@ def without(recipe: dict[str, Any], unit: str) -> dict[str, Any]:
     key, _, stage = last.partition("=")
     recipe = {name: value for name, value in recipe.items() if name not in USED_BY.get(stage or unit, ())}
     if unit == "credit.advantage":
-        if ADVANTAGES.entry(_name(recipe["credit"]["advantage"])).config_type.reads_verdicts:
+        if getattr(ADVANTAGES.entry(_name(recipe["credit"]["advantage"])).config_type, "reads_verdicts", False):
             recipe.pop("judge")
         objective = {key: value for key, value in recipe["objective"].items() if key != "reference"}
         return recipe | {"objective": objective} | _with_another_advantage(recipe)

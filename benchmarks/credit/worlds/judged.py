@@ -46,4 +46,4 @@ class JudgedClarify(_Judged, Clarify):
 
     def __init__(self, split: str = "train", difficulty: str = "tiny"):
         super().__init__(split, difficulty)
-        self.part_names = (*self.part_names, PART)
+        self.part_names = (*(self.part_names or ()), PART)

@@ -44,7 +44,8 @@ class Support(TalkEnv):
         Any text. Rules decide what it does (``feelings.py``), whoever plays the user: they test the mechanics of such a
         talk, not empathy. An empty text is invalid.
     Reward:
-        The last mood divided by 100. ``turns`` adds the part ``mood``, the change of the mood divided by 100.
+        The last mood divided by 100, as in RLVER (arXiv 2507.03112). ``turns`` adds the part ``mood``, the change of
+        the mood divided by 100.
     End:
         The mood starts at 40 and changes by at most 10 a turn. At 100 it is a success; below 10, or after ten turns,
         the talk ends without one.

@@ -11,6 +11,7 @@ OWN |= {arm: {"credit.advantage"} for arm in ("grpo", "gigpo", "situation_gae")}
 OWN |= {arm: {"rollout.guidance"} for arm in ("hints", "critique")}
 PAIRED = {"credit.advantage", "objective.aggregation", "objective.reference"}
 OWN |= dict.fromkeys(("turn_dpo", "step_dpo", "copg"), PAIRED)
+OWN |= {arm: {"credit.advantage", "rollout"} for arm in ("forks", "pav")} | {"agent_q": {*PAIRED, "judge", "rollout"}}
 
 
 @pytest.mark.parametrize("study", ablations.plan()[1], ids=lambda study: study.name)
@@ -24,7 +25,8 @@ def test_arms_differ_in_their_own_stage_and_play_as_many_episodes_from_one_warmu
         differing = changes(base.model_dump(mode="json"), config.model_dump(mode="json"))
         kind = arm.partition(" ")[0]
         assert all(any(name.startswith(own) for own in OWN[kind] | {"steps"}) for name in differing), differing
-        assert config.rollout.tasks * config.rollout.group == study.episodes
+        assert config.rollout.tasks * config.rollout.group == study.played.get(arm, study.episodes)
+        assert (arm in study.played) == (config.rollout.branching is not None), "only branches draw fewer tokens"
         explored = config.progress.exploration.episodes if config.progress else 0
         assert config.steps * study.episodes + explored == base.steps * study.episodes
         for part in ("env", "model", "agent", "sampling", "warmup", "seed"):

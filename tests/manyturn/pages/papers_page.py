@@ -124,6 +124,58 @@ OF_STAGES = {
 OF_WRAPPERS = {
     "2308.02151": ("Retroformer: Retrospective Large Language Agents with Policy Gradient Optimization", "reflector"),
 }
+# Environments and wrappers of tools: number -> title, id or name, class, folder of tests, and what differs.
+OF_WORLDS = {
+    "2404.15269": (
+        "Aligning LLM Agents by Learning Latent Preference from User Edits (PRELUDE)",
+        "`manyturn/Drafts-v0`",
+        "drafts.env.Drafts",
+        "tests/envs/drafts",
+        "a rule edits in place of a language model, and preferences are of form only",
+    ),
+    "2503.23157": (
+        "Reasoning-SQL: Reinforcement Learning with SQL Tailored Partial Rewards for Reasoning-Enhanced Text-to-SQL",
+        "`manyturn/SQL-v0`",
+        "sql.env.SQL",
+        "tests/envs/sql",
+        "schemas and questions are generated and must be explored; no part of the reward asks a language model",
+    ),
+    "2504.00907": (
+        "Grounding Multimodal LLMs to Embodied Agents that Ask for Help with Reinforcement Learning (Ask-to-Act)",
+        "`manyturn/Clarify-v0`",
+        "clarify.env.Clarify",
+        "tests/envs/clarify",
+        "things on a shelf in text, and the value of each question is exact",
+    ),
+    "2504.11703": (
+        "Progent: Programmable Privilege Control for LLM Agents",
+        "the wrapper `privileges`",
+        "tools.wrappers.privileges.Privileges",
+        "tests/envs/tools",
+        "patterns, lists and words of the request decide; no model writes or updates the list",
+    ),
+    "2505.02847": (
+        "Sentient Agent as a Judge: Evaluating Higher-Order Social Cognition in Large Language Models (SAGE)",
+        "`manyturn/Talk-Support-v0`",
+        "talk.support.feelings",
+        "tests/envs/talk/test_support.py",
+        "a list of phrases decides what a user feels, in place of a language model",
+    ),
+    "2507.03112": (
+        "RLVER: Reinforcement Learning with Verifiable Emotion Rewards for Empathetic Agents",
+        "`manyturn/Talk-Support-v0`, recipe `rlver-tiny`",
+        "talk.support.env.Support",
+        "tests/envs/talk/test_support.py",
+        "rules decide what a user feels, in place of a language model, and no format asks to think first",
+    ),
+    "2512.13159": (
+        "SpeakRL: Synergizing Reasoning, Speaking, and Acting in Language Models with Reinforcement Learning",
+        "`manyturn/Clarify-v0`",
+        "clarify.env.Clarify",
+        "tests/envs/clarify",
+        "a question has a price and an exact value, and no model judges it",
+    ),
+}
 OF_EXPERIENCE = {
     "2303.11366": ("Reflexion: Language Agents with Verbal Reinforcement Learning", "reflexion"),
     "2508.16153": ("Memento: Fine-tuning LLM Agents without Fine-tuning LLMs (AgentFly)", "cases"),
@@ -146,8 +198,8 @@ An acronym is not a method: AEPO, ARPO, EPO, MPO and SPO each name two papers. S
 This page is made from the recipes and the docstrings of what they name, and a test compares it
 (`python tests/manyturn/pages/papers_page.py > docs/papers.md`). A recipe of several papers has a row for each. Numbers
 of authors, or of others where the name of the file says so, are in [tests/golden](../tests/golden/README.md). Rows at
-the end are of stages without a recipe, of wrappers, of methods of [`manyturn improve`](experience.md), and of
-[searches](search.md).
+the end are of stages without a recipe, of wrappers, of environments, of methods of
+[`manyturn improve`](experience.md), and of [searches](search.md).
 
 | paper | arXiv | recipe | what differs | test |
 |---|---|---|---|---|
@@ -158,7 +210,7 @@ def page() -> str:
     """The page's text."""
     rows = [row for name in methods() for row in rows_of(name)]
     rows = [*sorted(rows, key=str.lower), *map(row_of_stage, OF_STAGES), *map(row_of_wrapper, OF_WRAPPERS)]
-    rows += [*map(row_of_experience, OF_EXPERIENCE), *map(row_of_search, OF_SEARCHES)]
+    rows += [*map(row_of_world, OF_WORLDS), *map(row_of_experience, OF_EXPERIENCE), *map(row_of_search, OF_SEARCHES)]
     return HEAD + "".join(f"{row}\n" for row in rows)
 
 
@@ -182,6 +234,17 @@ def row_of_wrapper(number: str) -> str:
     return (
         f"| {title} | {number} | none: the wrapper `{name}`, as in `retroformer-tiny` | {differs([part])} | {tests} |"
     )
+
+
+def row_of_world(number: str) -> str:
+    """The table's row of a paper that an environment, or a wrapper of tools, is in the manner of."""
+    title, name, place, tests, difference = OF_WORLDS[number]
+    module, _, last = place.rpartition(".")
+    module = place if last.islower() else module
+    source = import_module(f"manyturn.envs.{module}")
+    text = source.__doc__ if last.islower() else getattr(source, last).__doc__
+    assert number in " ".join((text or "").split()), f"{place} does not name {number}"
+    return f"| {title} | {number} | none: {name} | {difference} | `{tests}` |"
 
 
 def row_of_experience(number: str) -> str:
