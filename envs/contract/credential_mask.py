@@ -34,8 +34,7 @@ def masked(text: str) -> str:
 def masked_value(value: Any) -> Any:
     """Plain values with their texts masked; names of tables stay."""
     secrets = _secrets()  # once: a table has ten thousands of texts
-    mask = _masker(secrets) if secrets else str
-    return _with_texts(value, mask)
+    return _with_texts(value, _masker(secrets)) if secrets else value
 
 
 def _with_texts(value: Any, mask: Callable[[str], str]) -> Any:

@@ -14,12 +14,20 @@ import numpy as np
 def _encode(value: Any) -> bytes:
     """Canonical bytes of a plain value: equal values give equal bytes, unequal ones differ."""
     kind = type(value)
-    if kind is str:  # first, with tuples and integers: they make up nearly every key, and each turn has one
+    # These kinds make up nearly every key, each turn has one, and the content of every drawn task is hashed.
+    if kind is str:
         return _encode_text(value)
-    if kind is tuple:
-        return b"[" + b",".join([_encode(part) for part in value]) + b"]"
     if kind is int:
         return b"%d" % value
+    if kind is dict:
+        pairs = sorted([(_encode(name), _encode(part)) for name, part in value.items()])
+        return b"{" + b",".join([b"%s=%s" % pair for pair in pairs]) + b"}"
+    if kind is tuple or kind is list:
+        return b"[" + b",".join([_encode(part) for part in value]) + b"]"
+    return _encode_rare(value)
+
+
+def _encode_rare(value: Any) -> bytes:
     match value:
         case np.generic() if not isinstance(value.item(), np.generic):
             return _encode(value.item())  # before floats, because a NumPy float is a float that is written differently
