@@ -438,7 +438,7 @@ def _train(config: Any, out: Path, **resumed: Any) -> None:
     from manyturn.trainers.record.stop_signal import Stopped
 
     if own_rank():
-        from manyturn.trainers.run.setup.rank_startup import follow
+        from manyturn.trainers.run.setup.ranks.rank_startup import follow
 
         return follow()
     from manyturn.api.training import without_foreign_bars

@@ -12,7 +12,7 @@ from tally import Tally
 
 from manyturn.envs.contract.random_keys import generator
 from manyturn.trainers.recipe.config import RunConfig
-from manyturn.trainers.run.setup.rank_startup import follow
+from manyturn.trainers.run.setup.ranks.rank_startup import follow
 
 SHORT, LONG = 1, 20
 _RANKS = 2

@@ -301,6 +301,7 @@ PROCESSES = {
     "envs/hosting/local/subprocess_call.py": SUPERVISED,
     "envs/hosting/handle/process_reaper.py": OUR_OWN,
     "envs/hosting/remote/ray_seats.py": OUR_OWN,
+    "trainers/run/setup/ranks/machine_processes.py": OUR_OWN,
     "envs/benchmarks/engine_process.py": OUR_OWN,  # its worker's limits count it too, and each call has a deadline
     "envs/benchmarks/appworld/launcher_main.py": OUR_OWN,
     "containers/engine/images.py": OUR_OWN,

@@ -282,7 +282,7 @@ REFUSED_OF_PLAY: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"placement": {"kind": "static", "samplers": 2}},
-        "placement.samplers = 2 has Ray place samplers, with kind = 'ray': name the addresses of those that",
+        "placement.samplers = 2 has samplers started, with kind = 'local' or 'ray': name the addresses of those that",
         {"placement.samplers": ["http://127.0.0.1:9101"]},
     ),
     (

@@ -43,6 +43,8 @@ class Samplers:
         wait: seconds until all have to answer at the beginning, and until one has to come back when none is left.
         silence: seconds without a sign of life after which a sampler that owes an answer counts as lost.
         threads: CPU threads of the model at each; 0 for all.
+        start_one: advice about one that does not answer.
+        go_on: advice for a run that has lost all.
     """
 
     urls: Sequence[str]
@@ -50,6 +52,11 @@ class Samplers:
     wait: float = 60.0
     silence: float = 30.0
     threads: int = 1
+    start_one: str = "is it running? manyturn sampler --port N starts one, and placement.samplers names it"
+    go_on: str = (
+        "start samplers at these addresses and go on with manyturn train --resume RUN; placement.samplers in its "
+        "config.toml may name others"
+    )
 
 
 class _Request:
@@ -70,7 +77,7 @@ class RemoteEngine(BaseEngine):
         self.capabilities = config.capabilities._replace(scores=False)  # samplers draw, and do nothing else
         hello = {"driver": secrets.token_hex(8), "language": LANGUAGE, **description(context, config, at.threads)}
         self.samplers = [Sampler(url, at.token, encode(hello), at.silence) for url in at.urls]
-        self._model, self._wait = context.model, at.wait
+        self._model, self._wait, self._at = context.model, at.wait, at
         self._loads, self._has_failed = 0, False
         self._weights: Packed | None = None
         self._changed = asyncio.Event()  # a sampler was lost, or has got weights
@@ -167,7 +174,7 @@ class RemoteEngine(BaseEngine):
                 return await sampler.connect()
             except HostLost as error:
                 if _time() + pause > until:
-                    raise EngineLost(f"{error}; {self._start_one()}") from None
+                    raise EngineLost(f"{error}; {self._at.start_one}") from None
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -211,18 +218,7 @@ class RemoteEngine(BaseEngine):
     def _complaint(self) -> str:
         states = "; ".join(f"{sampler.link.url}: {sampler.link.fault or 'has no weights'}" for sampler in self.samplers)
         why = self._over or f"no sampler could draw within {self._wait:g} s"
-        return f"{why} ({states}): {self._go_on()}"
-
-    def _start_one(self) -> str:
-        """Advice about a sampler that does not answer."""
-        return "is it running? manyturn sampler --port N starts one, and placement.samplers names it"
-
-    def _go_on(self) -> str:
-        """Advice for a run that has lost all samplers."""
-        return (
-            "start samplers at these addresses and go on with manyturn train --resume RUN; placement.samplers in its "
-            "config.toml may name others"
-        )
+        return f"{why} ({states}): {self._at.go_on}"
 
     def _place(self, key: EpisodeKey, able: Sequence[Sampler]) -> Sampler:
         """The sampler that draws for an episode: the same as before, as long as that can."""

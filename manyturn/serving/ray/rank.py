@@ -29,7 +29,7 @@ class RayRank:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # rank 0 learns on a CPU, and so do all
         if os.path.isdir(self._folder):
             os.chdir(self._folder)
-        self._program = import_module("manyturn.trainers.run.setup.rank_startup")
+        self._program = import_module("manyturn.trainers.run.setup.ranks.rank_startup")
 
     def learn(self, address: str, port: int) -> str:
         """Learn until the run is over, with the rank 0 that listens at this address.

@@ -1,4 +1,4 @@
-"""The ranks of a run, which torchrun or Ray has started: how they find each other, talk, and notice that one has ended.
+"""The ranks of a run, whoever has started them: how they find each other, talk, and notice that one has ended.
 
 Rank 0 drives: it tells the others what to do, and they do it with it. Between two of these they wait, for as long as
 the environments take. Where a process ends its connections close, and whoever waits for it hears of that.
@@ -78,15 +78,17 @@ class Ranks:
         else:
             local, self._is_here = meeting.size if meeting.all_here else 1, meeting.all_here
         self._local, self._own_process = local, meeting is None
-        cuda = meeting is None and torch.cuda.is_available() and dist.is_nccl_available()
-        if meeting is None and torch.cuda.is_available():
-            torch.cuda.set_device(int(environ.get("LOCAL_RANK", "0")))
+        has_gpus = (meeting is None or meeting.own_machine) and torch.cuda.is_available()
+        cuda = has_gpus and dist.is_nccl_available()
+        if has_gpus:
+            torch.cuda.set_device(int(environ.get("LOCAL_RANK", "0")) if meeting is None else meeting.rank)
+        backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
         self._at_work = False
         with self.together(), _staying_here(all_here=self._is_here):
             if meeting is None:
-                dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
+                dist.init_process_group(backend)
             else:
-                dist.init_process_group("gloo", store=meeting.store, rank=meeting.rank, world_size=meeting.size)
+                dist.init_process_group(backend, store=meeting.store, rank=meeting.rank, world_size=meeting.size)
             talk = dist.new_group(backend="gloo", timeout=_WAITING)
         assert isinstance(talk, dist.ProcessGroup), "every rank is in the group of all"
         self._talk = talk

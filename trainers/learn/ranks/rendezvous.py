@@ -23,6 +23,7 @@ class Meeting:
         all_here: whether all of them are on one machine.
         store: that all of them reach.
         port: that the store listens on.
+        own_machine: whether the run has started them itself, where they may use the GPUs.
     """
 
     rank: int
@@ -30,20 +31,23 @@ class Meeting:
     all_here: bool
     store: "Store"
     port: int
+    own_machine: bool = False
 
     @classmethod
-    def begun(cls, size: int, *, all_here: bool) -> Self:
+    def begun(cls, size: int, *, all_here: bool, own_machine: bool = False) -> Self:
         """The rendezvous of rank 0, which has the store."""
         socket = listening(0, "127.0.0.1" if all_here else "0.0.0.0")
         port = socket.getsockname()[1]
         descriptor = socket.detach()  # given a port alone, PyTorch would listen on every address
         store = _store("127.0.0.1", port, is_master=True, wait_for_workers=False, master_listen_fd=descriptor)
-        return cls(0, size, all_here, store, port)
+        return cls(0, size, all_here, store, port, own_machine)
 
     @classmethod
-    def joined(cls, rank: int, size: int, address: str, port: int, *, all_here: bool) -> Self:
+    def joined(
+        cls, rank: int, size: int, address: str, port: int, *, all_here: bool, own_machine: bool = False
+    ) -> Self:
         """The rendezvous of another rank. Raises RuntimeError if rank 0 does not answer there."""
-        return cls(rank, size, all_here, _store(address, port, is_master=False), port)
+        return cls(rank, size, all_here, _store(address, port, is_master=False), port, own_machine)
 
 
 def _store(*args: Any, **named: Any) -> "Store":

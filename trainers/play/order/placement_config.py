@@ -12,6 +12,7 @@ from manyturn.envs.contract.tasks.env_facts import EnvFacts
 _STATIC = OnlyWith("kind", "static", may_wait=True)
 _RAY = OnlyWith("kind", "ray", may_wait=True)
 _HOSTS = OnlyWith("kind", "static", "ray", may_wait=True)
+_LOCAL = OnlyWith("kind", "local", "ray", may_wait=True)
 _CLUSTER = OnlyWith("cluster", may_wait=True)
 _RAYS_OWN = ("CPU", "GPU", "memory", "object_store_memory")
 
@@ -23,14 +24,16 @@ class PlacementConfig(Options):
     hosts: Annotated[tuple[str, ...], _STATIC] = ()
     """Addresses of hosts that manyturn host has started, such as http://127.0.0.1:9001. The token of all is that of the
     environment variable MANYTURN_TOKEN."""
-    samplers: Annotated[tuple[str, ...] | Annotated[int, Field(ge=1)], _HOSTS] = ()
-    """Samplers run the engine and draw all tokens, with weights that this process sends. With static: addresses of
-    those that manyturn sampler has started, such as http://127.0.0.1:9101, whose token is that of the hosts. With ray:
-    how many Ray places. Unset: the engine is here."""
+    samplers: tuple[str, ...] | Annotated[int, Field(ge=1)] = ()
+    """Samplers run the engine and draw all tokens, with weights that this process sends. With local: how many it starts
+    on this machine, on GPUs of their own if it has GPUs. With static: addresses of those that manyturn sampler has
+    started, such as http://127.0.0.1:9101, whose token is that of the hosts. With ray: how many Ray places. Unset: the
+    engine is here."""
     count: Annotated[int, _RAY] = Field(default=1, ge=1)
     """Hosts that Ray places, each with env.workers processes."""
-    learners: Annotated[int, _RAY] = Field(default=1, ge=1)
-    """Processes that learn as one, on CPUs: this one, and ranks that Ray places. They end on the weights of one, up to
+    learners: Annotated[int, _LOCAL] = Field(default=1, ge=1)
+    """Processes that learn as one: this one, and ranks. With local: ranks that it starts on this machine, each on a GPU
+    of its own if it has GPUs. With ray: ranks that Ray places, on CPUs. They end on the weights of one, up to
     rounding."""
     cluster: Annotated[str | None, _RAY] = None
     """Ray's cluster: auto, for the one that this machine is in, or HOST:PORT of its head. Unset: one is started on this
@@ -53,7 +56,7 @@ class PlacementConfig(Options):
     @property
     def ranks(self) -> int:
         """Processes that learn, of those that this section has started."""
-        return self.learners if self.kind == "ray" else 1
+        return self.learners if self.kind != "static" else 1
 
     @property
     def sampler_urls(self) -> tuple[str, ...]:
@@ -62,8 +65,8 @@ class PlacementConfig(Options):
 
     @property
     def sampler_count(self) -> int:
-        """Of samplers that Ray places."""
-        return self.samplers if self.kind == "ray" and isinstance(self.samplers, int) else 0
+        """Of samplers that this section has started."""
+        return self.samplers if self.kind != "static" and isinstance(self.samplers, int) else 0
 
     @field_validator("hosts", "samplers")
     @classmethod
@@ -108,13 +111,14 @@ class PlacementConfig(Options):
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         if self.kind == "static":
             return self._refuse_static(run) or self._refuse_samplers(run)
-        return self._refuse_ray() or self._refuse_samplers(run) if self.kind == "ray" else None
+        return self._refuse_started() or self._refuse_samplers(run)
 
-    def _refuse_ray(self) -> str | None:
+    def _refuse_started(self) -> str | None:
         if self.samplers and not self.sampler_count:
+            starter = "Ray places" if self.kind == "ray" else "the run starts"
             return (
-                "placement.samplers names addresses, and with kind = 'ray' Ray places samplers: say how many, or set "
-                "kind to 'static'"
+                f"placement.samplers names addresses, and with kind = {self.kind!r} {starter} samplers: say how many, "
+                "or set kind to 'static'"
             )
         if self.gpus and not self.samplers:
             return f"placement.gpus = {self.gpus:g} is of samplers: set placement.samplers as well, or leave it out"
@@ -123,8 +127,8 @@ class PlacementConfig(Options):
     def _refuse_static(self, run: Any) -> str | None:
         if self.samplers and not self.sampler_urls:
             return (
-                f"placement.samplers = {self.samplers} has Ray place samplers, with kind = 'ray': name the addresses "
-                "of those that manyturn sampler has started"
+                f"placement.samplers = {self.samplers} has samplers started, with kind = 'local' or 'ray': name the "
+                "addresses of those that manyturn sampler has started"
             )
         if not self.hosts and not self.samplers:
             return (

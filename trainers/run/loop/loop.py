@@ -35,6 +35,7 @@ from manyturn.trainers.run.loop.disk_space import check_room
 from manyturn.trainers.run.loop.held_out_metrics import conclude, figures
 from manyturn.trainers.run.loop.metrics_logger import MetricsLogger
 from manyturn.trainers.run.loop.start import RunStart, start_of
+from manyturn.trainers.run.setup.ranks.rank_failure import ending_with_ranks
 from manyturn.trainers.run.setup.run_builder import Run, open_run
 from manyturn.trainers.run.setup.task_check import members_of
 from manyturn.trainers.run.step import value_pretraining
@@ -90,12 +91,8 @@ async def train(
             stack.callback(output.loggers.close)
             opening = open_run(start.config, output.tell, ranks, start.pinned)
             run = await stopping.run(stack.enter_async_context(opening))
-            if run.config.placement.ranks > 1:
-                from manyturn.trainers.run.setup.rank_failure import (
-                    ending_with_ranks,  # which only Ray's extra can import
-                )
-
-                await stack.enter_async_context(ending_with_ranks(run.seats))
+            if run.ranks is not None:
+                await stack.enter_async_context(ending_with_ranks(run.ranks))
             output.config = run.config
             start = start.in_environment(folder, run.seats.identity).with_partners(folder, run.frozen.partners)
             for remark in start.remarks:

@@ -1,4 +1,4 @@
-"""Placement of a run: where its episodes are played and where its tokens are drawn."""
+"""Placement of a run: where its episodes are played, where its tokens are drawn, and who learns with it."""
 
 import os
 from collections.abc import Iterator
@@ -6,12 +6,20 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
+import torch
+
 from manyturn.agents.engine.engine import Engine
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.envs.hosting.local.mixed_seats import MixedSeats
 from manyturn.envs.hosting.local.seats import Seats, open_seats
 from manyturn.trainers.learn.ranks.rendezvous import Meeting
 from manyturn.trainers.recipe.config import EnvConfig, RunConfig
+from manyturn.trainers.run.setup.ranks.machine_processes import MachineProcesses
+
+_OWN_SAMPLERS = (
+    "the run has started it on this machine: it has no memory left, or was killed",
+    "go on with manyturn train --resume RUN",
+)
 
 
 def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
@@ -60,13 +68,38 @@ def _local(env: EnvConfig, limit: int) -> Seats:
     return open_seats(env.id, env.args, env.wrappers, limit, env.workers, env.timeout, env.limits)
 
 
-def engine_of(config: RunConfig, context: EngineContext, seats: Seats) -> Engine:
+def processes_of(config: RunConfig, meeting: Meeting | None, device: torch.device) -> MachineProcesses | None:
+    """Ranks and samplers that the run starts itself, to be entered; None if there are none.
+
+    Raises:
+        ImportError: samplers need an extra, which it names.
+        ConfigError: the machine has fewer GPUs than that.
+    """
+    placement = config.placement
+    if placement.kind != "local" or (placement.ranks == 1 and not placement.sampler_count):
+        return None
+    if placement.sampler_count:
+        with _needing("hosts", placement.kind):
+            import manyturn.agents.engine.remote_samplers.remote_engine  # noqa: F401
+    return MachineProcesses(placement.ranks, placement.sampler_count, meeting.port if meeting else None, device)
+
+
+def engine_of(
+    config: RunConfig, context: EngineContext, seats: Seats, processes: MachineProcesses | None = None
+) -> Engine:
     """The engine, here or at samplers. Raises ImportError that names the extra where that is missing.
 
     Args:
         seats: of this run, which have been entered: what places hosts places samplers too.
+        processes: that the run has started itself.
     """
     placement = config.placement
+    if processes is not None and processes.sampler_urls:
+        from manyturn.agents.engine.remote_samplers.remote_engine import RemoteEngine, Samplers
+
+        waits = placement.wait, placement.silence
+        at = Samplers(processes.sampler_urls, processes.token, *waits, config.threads, *_OWN_SAMPLERS)
+        return RemoteEngine(context, config.engine, at)
     if placement.sampler_count:
         from manyturn.agents.engine.remote_samplers.ray_engine import RayRemoteEngine
         from manyturn.envs.hosting.remote.ray_seats import RaySeats

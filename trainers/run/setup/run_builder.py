@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -49,8 +49,10 @@ from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.resource_use import keep_freed_memory
 from manyturn.trainers.run.setup.frozen_roles import FrozenRoles
 from manyturn.trainers.run.setup.past_selves import PastSelf, past_selves
-from manyturn.trainers.run.setup.placement import engine_of, seats_of
+from manyturn.trainers.run.setup.placement import engine_of, processes_of, seats_of
 from manyturn.trainers.run.setup.policy_model import choose_device, policy_model
+from manyturn.trainers.run.setup.ranks.machine_processes import MachineProcesses
+from manyturn.trainers.run.setup.ranks.rank_failure import RankWatch
 from manyturn.trainers.run.setup.task_check import check_mixture, check_tasks, members_of, panels_of
 from manyturn.trainers.run.setup.trainee import Trainee
 
@@ -74,6 +76,7 @@ class Run:
         frozen: the policies of roles that do not learn.
         past: those among them that are the past of the policy that does.
         judging: the judge of what was played, where there is one.
+        ranks: the source of the news that another rank has ended, where the run has started them or Ray has.
     """
 
     config: RunConfig
@@ -84,6 +87,7 @@ class Run:
     frozen: FrozenRoles
     past: tuple[PastSelf, ...] = ()
     judging: Judging | None = None
+    ranks: RankWatch | None = None
     _drawing: int = 0
 
     @property
@@ -283,9 +287,10 @@ async def open_run(
         opened.callback(torch.set_num_threads, torch.get_num_threads())
         if config.threads:
             torch.set_num_threads(config.threads)
-        meeting = None
-        if config.placement.ranks > 1:
-            meeting = _meeting(config, device, ranks)
+        meeting = _meeting(config, device, ranks) if config.placement.ranks > 1 else None
+        processes = processes_of(config, meeting, device)
+        if processes is not None:
+            await opened.enter_async_context(processes)
         seats = await opened.enter_async_context(seats_of(config, meeting))
         config = config.fitted(seats.facts, device.type)
         refuse_unfit(config, seats.facts)
@@ -302,10 +307,10 @@ async def open_run(
         if meeting is not None:
             ranks = opened.enter_context(Ranks(meeting))
         if ranks is not None:
-            from manyturn.trainers.run.setup.rank_startup import lead  # which brings FSDP, and takes a second
+            from manyturn.trainers.run.setup.ranks.rank_startup import lead  # which brings FSDP, and takes a second
 
             shares = lead(ranks, config, texts, len(roles))
-        parts = _TraineeParts(config, device, barrier, texts, ranks, seats)
+        parts = _TraineeParts(config, device, barrier, texts, ranks, seats, processes)
         for (name, played), share in zip(roles.items(), shares, strict=True):
             trainees.append(parts.build(name, played, share))
             opened.push_async_callback(trainees[-1].engine.shutdown)
@@ -325,6 +330,8 @@ async def open_run(
         run = Run(config, seats, train, tuple(trainees), breaker, frozen, past)
         if config.judge is not None:
             run.judging = Judging(config.judge, Workshop(seats, rollout.max_turns, run.patience))
+        if meeting is not None:
+            run.ranks = cast("RankWatch", processes or seats)
         yield run
 
 
@@ -339,16 +346,16 @@ def _check_offload(device: torch.device, ranks: int) -> None:
 
 
 def _meeting(config: RunConfig, device: torch.device, ranks: Ranks | None) -> Meeting:
-    """The meeting of ranks that Ray places. Raises ConfigError where they cannot learn with this process."""
-    count = config.placement.ranks
+    """The meeting of ranks that the section starts. Raises ConfigError where they cannot learn with this process."""
+    count, is_local = config.placement.ranks, config.placement.kind == "local"
     if ranks is not None:
-        raise ConfigError(f"placement.learners = {count} has Ray place the ranks: train without torchrun")
-    if device.type != "cpu":
+        raise ConfigError(f"placement.learners = {count} has ranks started already: train without torchrun")
+    if device.type != "cpu" and not is_local:
         raise ConfigError(
-            f"placement.learners = {count}: ranks that Ray places learn on CPUs alone; set device = 'cpu', or have "
-            "torchrun start ranks with GPUs"
+            f"placement.learners = {count}: ranks that Ray places learn on CPUs only; set device = 'cpu', or "
+            "placement.kind = 'local' for ranks on the GPUs of this machine"
         )
-    return Meeting.begun(count, all_here=not config.placement.remote)
+    return Meeting.begun(count, all_here=not config.placement.remote, own_machine=is_local)
 
 
 async def _vocabulary(config: RunConfig, seats: Seats, log: Log) -> list[str]:
@@ -385,6 +392,7 @@ class _TraineeParts:
     texts: list[str]
     ranks: Ranks | None
     seats: Seats
+    processes: MachineProcesses | None
 
     def build(self, name: str, roles: tuple[str, ...], share: Share | None) -> Trainee:
         config, ranks = self.config, self.ranks
@@ -403,7 +411,7 @@ class _TraineeParts:
             barrier=self.barrier,
             own_weights=config.order.is_asynchronous,
         )
-        engine = engine_of(config, context, self.seats)
+        engine = engine_of(config, context, self.seats, self.processes)
         shown = config.env_title if name == ONE_POLICY else name
         agent = Agent(config.agent, language.template, engine, config.sampling, name=shown)
         objective, temperature = config.objective.over(config.steps), config.sampling.temperature

@@ -29,7 +29,7 @@ from manyturn.envs.hosting.remote.hosted_seats import HostsLost
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.run.loop.loop import train
 
-PAGE = Path(__file__).parents[4] / "docs" / "ranks.md"
+PAGE = Path(__file__).parents[5] / "docs" / "ranks.md"
 GOES_ON = "go on from the last checkpoint with manyturn train --resume RUN; placement.learners"
 
 
