@@ -1,6 +1,7 @@
 """Runs that plan or summarise: killed, with what promises to take inner turns, and refused where it is not."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,35 @@ def test_inner_turns_without_room_for_a_prompt_are_refused(agent):
 def test_an_endpoint_is_not_asked_for_inner_turns():
     with pytest.raises(ValueError, match=r"agent\.inner"):
         mt.evaluate("openai:any", env="manyturn/Maze-v0", limit=1, agent={"inner": "planning"})
+
+
+def corridor(folder: Path, context: dict) -> dict[str, float]:
+    """Sampled success before and after a run in a corridor whose lamp leaves the context before it is asked for."""
+    agent = {"instructions": False, "only_admissible": True, "max_context": 64, "context": context}
+    warmup = {"episodes": 300, "batch": 16, "lr": 4e-3, "max_updates": 100, "check_every": 100, "noise": 0.0}
+    config = {
+        "env": {"id": CORRIDOR},
+        "model": {"name": "tiny", "width": 32, "layers": 2, "heads": 2},
+        "agent": agent,
+        "sampling": {"max_tokens": 4},
+        "warmup": {**warmup, "until_success": 1.0, "check_episodes": 20, "must_succeed": False},
+        "rollout": {"tasks": 16, "group": 8},
+        "credit": {"advantage": "grpo", "truncated": "left_out"},
+        "learner": {"lr": 2e-3, "old_logprobs": "engine"},
+        "evaluation": {"limit": 40, "repeats": 3, "greedy": False},
+        "steps": 10,
+        "checkpoint_every": 100,
+        "device": "cpu",
+    }
+    asyncio.run(train(configure(config), folder))
+    summary = json.loads((folder / "summary.json").read_text())
+    return {name: summary[name]["success"] for name in ("before", "after")}
+
+
+@pytest.mark.deep
+def test_a_policy_learns_what_to_note_down(tmp_path):
+    notes = {"name": "summary", "tokens": 14, "summaries": 4, "request": "Note.", "heading": "Notes:"}
+    learnt = corridor(tmp_path / "notes", notes)
+    assert learnt["after"] > learnt["before"] + 0.15 and learnt["after"] > 0.7
+    forgetful = corridor(tmp_path / "window", {"name": "window", "turns": 2})
+    assert forgetful["after"] < 0.45, "one colour of four is a guess"
