@@ -116,7 +116,7 @@ def test_an_endpoint_is_not_asked_for_inner_turns():
 def corridor(folder: Path, context: dict) -> dict[str, float]:
     """Sampled success before and after a run in a corridor whose lamp leaves the context before it is asked for."""
     agent = {"instructions": False, "only_admissible": True, "max_context": 64, "context": context}
-    warmup = {"episodes": 300, "batch": 16, "lr": 4e-3, "max_updates": 100, "check_every": 100, "noise": 0.0}
+    warmup = {"episodes": 300, "batch": 16, "lr": 4e-3, "max_updates": 150, "check_every": 150, "noise": 0.0}
     config = {
         "env": {"id": CORRIDOR},
         "model": {"name": "tiny", "width": 32, "layers": 2, "heads": 2},
@@ -127,7 +127,7 @@ def corridor(folder: Path, context: dict) -> dict[str, float]:
         "credit": {"advantage": "grpo", "truncated": "left_out"},
         "learner": {"lr": 2e-3, "old_logprobs": "engine"},
         "evaluation": {"limit": 40, "repeats": 3, "greedy": False},
-        "steps": 10,
+        "steps": 20,
         "checkpoint_every": 100,
         "device": "cpu",
     }
@@ -140,6 +140,6 @@ def corridor(folder: Path, context: dict) -> dict[str, float]:
 def test_a_policy_learns_what_to_note_down(tmp_path):
     notes = {"name": "summary", "tokens": 14, "summaries": 4, "request": "Note.", "heading": "Notes:"}
     learnt = corridor(tmp_path / "notes", notes)
-    assert learnt["after"] > learnt["before"] + 0.15 and learnt["after"] > 0.7
+    assert learnt["after"] > learnt["before"] + 0.1 and learnt["after"] > 0.85
     forgetful = corridor(tmp_path / "window", {"name": "window", "turns": 2})
     assert forgetful["after"] < 0.45, "one colour of four is a guess"
