@@ -29,6 +29,7 @@ SETTLED = {
     "exporting-tasks.md": "0.1 0.3",
     "gpu.md": "1.5 3.6",
     "grading.md": "1.0",
+    "inner-turns.md": "0.25 0.5 0.75",
     "migration.md": "0.01 0.1 0.4",
     "models.md": "2.3",
     "families.md": "7,207",

@@ -1,5 +1,7 @@
 """Demonstrations: another policy's play, recorded as an agent's own."""
 
+from collections.abc import Callable
+
 from manyturn.agents.play.agent import Agent, Memories, allowed_tokens
 from manyturn.agents.play.demonstrations.inner_texts import InnerTexts
 from manyturn.agents.play.demonstrations.scripted_policy import Mistake
@@ -69,7 +71,7 @@ class DemonstratorPlayer:
     async def _inner(self, step: Answer, seat: Seat, coming: NextReply) -> Act:
         """An inner turn before what the teacher is about to do; the policy writes it where it is to reply."""
         self._taught = self._taught or await self._teacher.act(step, seat)
-        text = self._texts.of(coming.kind, step, self._taught.action)
+        text = self._texts.of(coming.kind, step, self._taught.action, self._transcript.fits(coming.tokens))
         text = self._transcript.shortened(text, coming.tokens)
         if self._policy is None or not self._policy_replies():
             return self._transcript.write(step, text, wrong=isinstance(self._taught, Mistake))
@@ -112,10 +114,14 @@ class Transcript:
         """The agent's next reply."""
         return self._replies.next(step, self._config.view(step))
 
+    def fits(self, tokens: int) -> Callable[[str], bool]:
+        """A test that a text is a reply of so many tokens at most."""
+        return lambda text: len(self._template.reply(text)) <= tokens
+
     def shortened(self, text: str, tokens: int) -> str:
         """The last words of a text, as many as a reply of so many tokens holds."""
-        words = text.split(" ")
-        while len(words) > 1 and len(self._template.reply(" ".join(words))) > tokens:
+        words, fits = text.split(" "), self.fits(tokens)
+        while len(words) > 1 and not fits(" ".join(words)):
             words = words[1:]
         return " ".join(words)
 

@@ -3,12 +3,13 @@
     plan       the action
     draft      the action, or half of the time another admissible one
     critique   agreement with the draft, or the action in its place
-    summary    what the environment has shown after the first observation, each text once
+    summary    some of what the environment has shown since the first observation, drawn at random, as much as fits;
+               only what the prompt has: texts since the summary before, and those in it
 
 A demonstration only shows the language of inner turns; what is useful in them is learnt from rewards.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -24,13 +25,14 @@ class InnerTexts:
 
     def __init__(self, key: EpisodeKey):
         self._key, self._rngs = key, dict[str, np.random.Generator]()
-        self._drafts, self._shown = dict[str, str](), dict[str, dict[str, None]]()
+        self._drafts, self._shown = dict[str, str](), dict[str, list[str]]()
 
-    def of(self, kind: str, step: Answer, action: str) -> str:
+    def of(self, kind: str, step: Answer, action: str, fits: Callable[[str], bool]) -> str:
         """The text of an inner turn.
 
         Args:
             action: that follows.
+            fits: says whether a text is short enough.
         """
         if kind == "plan":
             return _PLAN.format(action)
@@ -40,17 +42,32 @@ class InnerTexts:
         if kind == "critique":
             return critique(self._drafts.get(step.role, action), action)
         if kind == "summary":
-            return " ".join([*self._shown.get(step.role, {})][1:]) or action
+            return self._summary(step.role, fits) or action
         return action
 
     def note(self, step: Answer) -> None:
         """Note what an agent has read before its action."""
-        self._shown.setdefault(step.role, {}).setdefault(step.observation)
+        if step.role not in self._shown:
+            self._shown[step.role] = []  # the first text is in every prompt
+        elif step.observation not in self._shown[step.role]:
+            self._shown[step.role].append(step.observation)
+
+    def _summary(self, role: str, fits: Callable[[str], bool]) -> str:
+        """The drawn texts, in the order in which they were seen; the others are forgotten."""
+        texts, chosen = self._shown.get(role, []), list[int]()
+        for number in self._rng(role).permutation(len(texts)).tolist():
+            if fits(" ".join(texts[place] for place in sorted([*chosen, number]))):
+                chosen.append(number)
+        self._shown[role] = [texts[place] for place in sorted(chosen)]
+        return " ".join(self._shown[role])
+
+    def _rng(self, role: str) -> np.random.Generator:
+        if role not in self._rngs:
+            self._rngs[role] = generator("inner turns", *self._key, role)
+        return self._rngs[role]
 
     def _draft(self, step: Answer, action: str) -> str:
-        if step.role not in self._rngs:
-            self._rngs[step.role] = generator("draft", *self._key, step.role)
-        rng, others = self._rngs[step.role], step.admissible or ()
+        rng, others = self._rng(step.role), step.admissible or ()
         is_other = bool(others) and rng.random() < 0.5
         return others[int(rng.integers(len(others)))] if is_other else action
 

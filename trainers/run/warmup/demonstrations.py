@@ -231,11 +231,12 @@ def _is_full(episode: Episode) -> bool:
 
 
 def _longest(episodes: Sequence[Episode]) -> int:
+    """Tokens of the longest action; inner turns have a limit of their own, which they are demonstrated within."""
     lengths = (
         length
         for episode in episodes
-        for length, is_wrong in zip(reply_lengths(episode), wrong_on_purpose(episode), strict=True)
-        if not is_wrong
+        for turn, length, is_wrong in zip(episode.turns, reply_lengths(episode), wrong_on_purpose(episode), strict=True)
+        if not is_wrong and not turn.inner
     )
     return max(lengths, default=0)
 
@@ -243,7 +244,10 @@ def _longest(episodes: Sequence[Episode]) -> int:
 def _needed(episode: Episode, room: int) -> int:
     """Tokens of the longest prompt with the room that a reply must have."""
     spans = [] if episode.ledger is None else episode.ledger.spans
-    return max((span.start + max(room, span.end - span.start) for span in spans), default=0)
+    inner = {number for number, turn in enumerate(episode.turns) if turn.inner}
+    rooms = (0 if number in inner else room for number in range(len(spans)))
+    pairs = zip(spans, rooms, strict=True)
+    return max((span.start + max(own, span.end - span.start) for span, own in pairs), default=0)
 
 
 def _nothing_to_imitate(run: Run, episodes: Sequence[Episode]) -> str:
