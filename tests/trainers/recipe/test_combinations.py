@@ -15,6 +15,7 @@ import pytest
 from credit_batches import advantage, batches, quick
 from error_page import AGAIN, ROWS, refusal_row
 from hypothesis import given
+from refused_inner_cases import REFUSED_OF_INNER
 from refused_learning_cases import REFUSED_OF_LEARNING, SPA
 from refused_play_cases import REFUSED_OF_PLAY
 from unfit_cases import UNFIT
@@ -32,7 +33,7 @@ from manyturn.trainers.credit.rewards.spa import SpaConfig, spa
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
 from manyturn.trainers.recipe.config import RunConfig, configure, parse_config
 
-REFUSED = REFUSED_OF_PLAY + REFUSED_OF_LEARNING
+REFUSED = REFUSED_OF_PLAY + REFUSED_OF_LEARNING + REFUSED_OF_INNER
 
 pytestmark = pytest.mark.versions
 

@@ -80,28 +80,6 @@ def test_a_run_with_summaries_is_evaluated_and_exported(tmp_path, forked):
         assert ended.returncode == 0, ended.stderr
 
 
-REINFORCE = {"name": "reinforce", "reference": True, "aggregation": "token-sum"}
-REFUSED = {
-    "pairs": {"credit": {"advantage": "copg"}, "objective": REINFORCE},
-    "guidance": {"rollout": {"guidance": "hints"}},
-    "branching": {"rollout": {"branching": {"initial": 2}}},
-    "a teacher": {"credit": {"advantage": "grpo", "modulation": ["agentopsd"]}},
-    "beliefs": {"credit": {"advantage": "igpo", "rewards": ["igpo"]}},
-    "a second policy": {"credit": {"advantage": "istar"}, "implicit": {}},
-    "verdicts": {"judge": {}},
-    "trajectories": {"warmup": {"trajectories": "played.jsonl"}},
-}
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_have_inner_turns_names_the_option_that_makes_them(case, agent):
-    option = "agent.inner = 'planning'" if agent == "planning" else "agent.context = 'summary'"
-    run = {"env": {"id": "manyturn/Maze-v0"}, "agent": AGENTS[agent], "model": {"name": "tiny"}, **REFUSED[case]}
-    with pytest.raises(ConfigError, match=option):
-        configure(run)
-
-
 @pytest.mark.parametrize("agent", LONG)
 def test_inner_turns_without_room_for_a_prompt_are_refused(agent):
     with pytest.raises(ConfigError, match=r"agent\.max_context"):
