@@ -7,6 +7,7 @@ import torch
 
 from manyturn.agents.engine.engine import Capabilities, Engine
 from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext
+from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.engine.weight_source import Weights
 
@@ -16,7 +17,7 @@ class CoarseConfig(EngineConfig):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(keeps_bits=True, entropy=True, lora=True, choices=True, own_weights=True, scores=True)
+        return TransformersConfig().capabilities
 
 
 class CoarseEngine(TransformersEngine):

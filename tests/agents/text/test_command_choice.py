@@ -14,9 +14,10 @@ from tiny_engine import key, make_engine, within
 from manyturn.agents.engine.decoding import command_choice
 from manyturn.agents.engine.decoding.row import Row
 from manyturn.agents.engine.engine import Capabilities, Sampling
-from manyturn.agents.play.agent import Agent, AgentConfig, Demonstrator
+from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
-from manyturn.agents.play.scripted_policy import Scripted
+from manyturn.agents.play.demonstrations.demonstrator import Demonstrator
+from manyturn.agents.play.demonstrations.scripted_policy import Scripted
 from manyturn.agents.text.choice_decoding import Choices, ReplyChoices
 from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
 from manyturn.agents.tokens.episode_key import EpisodeKey

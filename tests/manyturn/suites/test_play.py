@@ -160,7 +160,7 @@ def test_a_suite_that_was_killed_continues_where_it_was(command, small, tmp_path
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("--suite v3", "unknown suite 'v3'"),
+        ("--suite v9", "unknown suite 'v9'"),
         ("--suite none.json", "there is no none.json: make it with manyturn suite freeze PLAN.toml --out none.json"),
         ("--suite small.json --only maze-esy", "unknown panel of small 'maze-esy'; did you mean 'maze-easy'?"),
         ("--suite small.json --env manyturn/Maze-v0", "a suite says which tasks are played: leave --env out"),

@@ -17,6 +17,8 @@ IntK = NDArray[np.int64]
 BoolK = NDArray[np.bool_]
 BoolE = NDArray[np.bool_]
 
+_ZEROS: Any = None  # becomes an array of zeros
+
 
 @dataclass(frozen=True, eq=False)
 class TurnBatch:
@@ -57,11 +59,11 @@ class TurnBatch:
     truncated_E: BoolK
     anchor_K: IntK | None = None
     anchor_text: tuple[Any, ...] | None = None
-    penalty_K: FloatK = None  # type: ignore[assignment]  # None becomes zeros
+    penalty_K: FloatK = _ZEROS
     columns: Mapping[str, FloatK] = field(default_factory=dict)
     token_columns: Mapping[str, FloatT] = field(default_factory=dict)
     group_names: Mapping[int, str] = field(default_factory=dict)
-    inner_K: BoolK = None  # type: ignore[assignment]  # None becomes False everywhere
+    inner_K: BoolK = _ZEROS
 
     def __post_init__(self) -> None:
         K = len(self.turn_K)
@@ -158,7 +160,7 @@ class TurnBatch:
             columns={name: _flat(column) for name, column in (columns or {}).items()},
             token_columns={n: _flat(chain.from_iterable(column)) for n, column in (token_columns or {}).items()},
             group_names=dict(zip(group_E.tolist(), map(str, groups), strict=True)),
-            inner_K=None if inner is None else np.array([*chain.from_iterable(inner)], bool),  # type: ignore[arg-type]
+            inner_K=np.zeros(K, bool) if inner is None else np.array([*chain.from_iterable(inner)], bool),
         )
 
     def column(self, name: str) -> FloatK:

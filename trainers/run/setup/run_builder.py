@@ -315,9 +315,7 @@ async def open_run(
             trainees.append(parts.build(name, played, share))
             opened.push_async_callback(trainees[-1].engine.shutdown)
             await trainees[-1].engine.ready()
-        threads = torch.get_num_threads()
-        if all([trainee.learner.use_threads(threads) for trainee in trainees]):
-            torch.set_num_threads(1)  # each pass has its own thread, and the engine's operations are as small
+        _share_threads(trainees)
         past = past_selves(config, trainees[0].agent, trainees[0].language, frozen)
         if past and ranks is not None:
             raise ConfigError("past:K in [roles] is of one process that learns: train without ranks, or leave it out")
@@ -333,6 +331,13 @@ async def open_run(
         if meeting is not None:
             run.ranks = cast("RankWatch", processes or seats)
         yield run
+
+
+def _share_threads(trainees: Sequence[Trainee]) -> None:
+    """Have passes side by side use the threads that an operation has used."""
+    threads = torch.get_num_threads()
+    if all([trainee.learner.use_threads(threads) for trainee in trainees]):
+        torch.set_num_threads(1)  # each pass has its own thread, and the engine's operations are as small
 
 
 def _check_offload(device: torch.device, ranks: int) -> None:
