@@ -13,6 +13,11 @@ PAIRS = {
 
 REFUSED_OF_LEARNING: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
+        {"credit.rewards": {"part": "judge"}},
+        "these are stages, each with its options: write --credit.rewards '.*part = \"judge\"",
+        {"credit.rewards": ["invalid_penalty"]},
+    ),
+    (
         {"credit.rewards": ["igpo"], "agent.only_admissible": True},
         "asks how likely the true answer is as a reply, which need not be an admissible command: leave",
         {"agent.only_admissible": False},

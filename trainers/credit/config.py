@@ -1,5 +1,6 @@
 """Configuration of credit: the functions that give credit to turns, and the combinations that are refused."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
@@ -49,6 +50,18 @@ class CreditConfig(Options):
             raise ValueError(
                 "epo is a term of the loss, no credit: set objective.epo in a run of ours, or give epo to TRL's "
                 "CreditGRPOTrainer; verl, SkyRL, prime-rl, rLLM and TRL's asynchronous trainer have no place for it"
+            )
+        return value
+
+    @field_validator("rewards", "modulation", mode="before")
+    @classmethod
+    def _is_list(cls, value: Any, info: ValidationInfo) -> Any:
+        """Options of one stage have no path: a stage is written whole."""
+        if isinstance(value, Mapping):
+            given = ", ".join(f"{name} = {json.dumps(option)}" for name, option in value.items() if name != "name")
+            raise ValueError(
+                f"these are stages, each with its options: write --credit.{info.field_name} "
+                f"'[{{name = \"NAME\", {given}}}]', or [[credit.{info.field_name}]] in a recipe"
             )
         return value
 
