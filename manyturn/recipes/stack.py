@@ -25,10 +25,13 @@ counts, and ``replaced_settings`` says so.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.envs.contract.options.overlay import overlay
+from manyturn.envs.contract.options.registry import Registry
+from manyturn.trainers.credit.stages import MODULATIONS, REWARDS
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.recipe.config import names_envs, parts_as_tables, without_replaced_envs
 
@@ -44,14 +47,6 @@ _OFF = "off"
 _UNITS = ("credit", "objective", "curriculum", "value", "progress", "implicit", "columns", "judge", "rollout")
 _SETTINGS = {("rollout", "tasks"), ("rollout", "group"), ("rollout", "max_turns")}
 _KEPT_SETTINGS = {("learner", "old_logprobs")}  # a correction works with one of them only
-
-
-# Penalties and payments, gates on them, what is judged by the outcome, what replaces it; gates on that come last.
-_PAID = ("invalid_penalty", "overlong", "part_weights", "clip_delta", "tiers")
-_STAGES = (*_PAID, "gated", "calibration", "rubric", "renorm", "attribution", "igpo", "opsd", "spa")
-# Of a turn's credit, where what adds a bonus comes last; then of a token's.
-_WEIGHTS = ("agentopsd", "semantic_entropy", "entropy_weight", "empg", "high_entropy_tokens", "policy_shaping")
-_LATE_PARTS = frozenset({"calibration", "contribution", "grounding", "gain", "teacher"})
 
 
 class NamedRecipe(NamedTuple):
@@ -160,19 +155,27 @@ def replaced_settings(recipes: Sequence[NamedRecipe]) -> list[str]:
 
 
 def _order_stages(values: dict[str, Any]) -> None:
-    rewards = _table(values, "credit").get("rewards")
-    if isinstance(rewards, list) and all(_name(_entry(entry)) in _STAGES for entry in rewards):
-        values["credit"] = {**values["credit"], "rewards": sorted(map(_entry, rewards), key=_rank)}
-    weights = _table(values, "credit").get("modulation")
-    if isinstance(weights, list) and all(_name(_entry(entry)) in _WEIGHTS for entry in weights):
-        ordered = sorted(map(_entry, weights), key=lambda entry: _WEIGHTS.index(entry["name"]))
-        values["credit"] = {**values["credit"], "modulation": ordered}
+    for option, registry in (("rewards", REWARDS), ("modulation", MODULATIONS)):
+        stages = _table(values, "credit").get(option)
+        if not isinstance(stages, list):
+            continue
+        entries = [_entry(stage) for stage in stages]
+        ranks = [_rank(registry, entry) for entry in entries]
+        if None not in ranks:
+            ordered = [entry for _, entry in sorted(zip(ranks, entries, strict=True), key=itemgetter(0))]
+            values["credit"] = {**values["credit"], option: ordered}
 
 
-def _rank(entry: Mapping[str, Any]) -> int:
-    gates = entry.get("gates", ())
-    is_late = any(isinstance(gate, Mapping) and gate.get("part") in _LATE_PARTS for gate in gates)
-    return len(_STAGES) if is_late else _STAGES.index(entry["name"])
+def _rank(registry: Registry[Any], entry: Mapping[str, Any]) -> int | None:
+    """Place of a stage, None if it has none; a gate on what later stages add comes last."""
+    kinds: list[Any] = [registry.entry(name).config_type for name in registry.names()]
+    orders = {kind.model_fields["name"].default: kind.order for kind in kinds if kind.order is not None}
+    order = orders.get(entry["name"])
+    gated = {gate.get("part") for gate in entry.get("gates", ()) if isinstance(gate, Mapping)}
+    if order is None or not gated:
+        return order
+    added = {part for kind in kinds if kind.order is not None and kind.order > order for part in kind.adds}
+    return max(orders.values()) + 1 if gated & added else order
 
 
 def _refuse_conflicts(methods: Sequence[NamedRecipe]) -> None:

@@ -14,7 +14,7 @@ PAIRS = {
 REFUSED_OF_LEARNING: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
         {"credit.rewards": {"part": "judge"}},
-        "these are stages, each with its options: write --credit.rewards '.*part = \"judge\"",
+        'these are stages, each with its options: write --credit.rewards \'.*part = "judge"',
         {"credit.rewards": ["invalid_penalty"]},
     ),
     (

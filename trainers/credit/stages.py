@@ -24,6 +24,10 @@ from manyturn.trainers.credit.batch.turn_batch import BoolE, FloatK, FloatT, Tur
 class StageConfig(Named):
     """Base of the configuration of a stage's function. A subclass narrows ``name`` to a Literal of one string."""
 
+    order: ClassVar[int | None] = None
+    """Place among stages of its kind in a stack of recipes, the smallest first; None: recipes are stacked as they are
+    named. Rewards: what is paid (10), gates on it (20), what is judged by the outcome (30), what replaces it (40).
+    Modulations: weights of a turn (10), what adds a bonus to them (20), weights of tokens (30)."""
     needs: ClassVar[frozenset[str]] = frozenset()
     """Columns of the batch, over turns or tokens, without which the function cannot work."""
     uses: ClassVar[frozenset[str]] = frozenset()

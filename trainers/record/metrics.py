@@ -85,7 +85,7 @@ METRICS: dict[str, str] = {
     "successes": "Share of scorable episodes that psr_nsr takes for successes.",
     "risk_low": "RiskPO: low quantile of the scores of bundles, as it is tracked.",
     "risk_high": "RiskPO: high quantile of the scores of bundles, as it is tracked.",
-    "paired_turns": "Share of turns in a pair that turn_dpo, step_dpo, agent_q or copg compares.",
+    "paired_turns": "Share of turns in a pair that the advantage compares.",
     "pair_margin": "Mean over pairs of beta times how much likelier the better one has become than the worse one, "
     "against the reference policy.",
     "pairs_ranked": "Share of pairs in which that is above 0; ties count half.",

@@ -42,6 +42,7 @@ EPS, SURE = 1e-6, 1e-4
 class AgentopsdConfig(StageConfig):
     needs: ClassVar[frozenset[str]] = frozenset({"teacher"})
     weighs_by: ClassVar[str | None] = "evidence"
+    order: ClassVar[int | None] = 10
     name: Literal["agentopsd"] = "agentopsd"
     mix: float = Field(default=0.5, gt=0, le=1)
     """How much of the advantage is weighed; 0 would leave it alone."""

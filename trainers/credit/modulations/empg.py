@@ -35,6 +35,7 @@ EPS = 1e-8
 
 
 class EmpgConfig(StageConfig):
+    order: ClassVar[int | None] = 20
     name: Literal["empg"] = "empg"
     weighs_by: ClassVar[str | None] = "entropy"
     needs: ClassVar[frozenset[str]] = frozenset({"entropy"})

@@ -32,6 +32,7 @@ EPS = 1e-8  # equal entropies of replies of different length differ by rounding,
 
 
 class EntropyWeightConfig(StageConfig):
+    order: ClassVar[int | None] = 12
     name: Literal["entropy_weight"] = "entropy_weight"
     weighs_by: ClassVar[str | None] = "entropy"
     needs: ClassVar[frozenset[str]] = frozenset({"entropy"})

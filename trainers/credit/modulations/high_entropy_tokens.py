@@ -33,6 +33,7 @@ from manyturn.trainers.credit.stages import MODULATIONS, StageConfig
 
 
 class HighEntropyTokensConfig(StageConfig):
+    order: ClassVar[int | None] = 30
     name: Literal["high_entropy_tokens"] = "high_entropy_tokens"
     by_token: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"entropy"})

@@ -28,6 +28,7 @@ from manyturn.trainers.credit.stages import MODULATIONS, StageConfig
 
 
 class PolicyShapingConfig(StageConfig):
+    order: ClassVar[int | None] = 31
     name: Literal["policy_shaping"] = "policy_shaping"
     by_token: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"guided", "likelihood"})

@@ -32,6 +32,7 @@ from manyturn.trainers.credit.stages import MODULATIONS, StageConfig
 
 
 class SemanticEntropyConfig(StageConfig):
+    order: ClassVar[int | None] = 11
     name: Literal["semantic_entropy"] = "semantic_entropy"
     weighs_by: ClassVar[str | None] = "answers"
     needs: ClassVar[frozenset[str]] = frozenset({"action"})

@@ -34,6 +34,7 @@ from manyturn.trainers.credit.stages import REWARDS, StageConfig
 
 
 class AttributionConfig(StageConfig):
+    order: ClassVar[int | None] = 33
     name: Literal["attribution"] = "attribution"
     reads_verdicts: ClassVar[bool] = True
     empties: ClassVar[frozenset[str]] = frozenset({OUTCOME})

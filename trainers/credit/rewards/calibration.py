@@ -38,6 +38,7 @@ from manyturn.trainers.credit.stages import REWARDS, Rewarded, StageConfig
 class CalibrationConfig(StageConfig):
     needs: ClassVar[frozenset[str]] = frozenset({"confidence"})
     adds: ClassVar[frozenset[str]] = frozenset({"calibration"})
+    order: ClassVar[int | None] = 30
     name: Literal["calibration"] = "calibration"
     weight: float = Field(default=1.0, gt=0)
     """Weight of the Brier score; above 1 a rare success may not pay any more."""

@@ -20,7 +20,7 @@ Watch: ``parts/NAME`` of the environment is as before; ``turns`` should no longe
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -32,6 +32,7 @@ from manyturn.trainers.credit.stages import REWARDS, StageConfig
 
 
 class ClipDeltaConfig(StageConfig):
+    order: ClassVar[int | None] = 13
     name: Literal["clip_delta"] = "clip_delta"
     part: str
     """Part that is bounded."""

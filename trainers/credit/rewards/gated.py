@@ -26,7 +26,7 @@ does nothing. ``return`` rising without ``success``: something ungated pays.
 """
 
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -49,6 +49,7 @@ class Gate(Options):
 
 
 class GatedConfig(StageConfig):
+    order: ClassVar[int | None] = 20
     name: Literal["gated"] = "gated"
     gates: tuple[Gate, ...] = Field(min_length=1)
     """Gates, the highest first, such as {part = "outcome", threshold = 0.5}."""

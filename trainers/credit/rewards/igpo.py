@@ -34,6 +34,7 @@ from manyturn.trainers.credit.stages import REWARDS, StageConfig
 
 
 class IgpoRewardConfig(StageConfig):
+    order: ClassVar[int | None] = 40
     name: Literal["igpo"] = "igpo"
     needs: ClassVar[frozenset[str]] = frozenset({"belief"})
     adds: ClassVar[frozenset[str]] = frozenset({"gain"})

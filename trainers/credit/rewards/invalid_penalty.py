@@ -25,7 +25,7 @@ the spread gives turns as much credit for coef as it gives elsewhere for an outc
 """
 
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -35,6 +35,7 @@ from manyturn.trainers.credit.stages import REWARDS, StageConfig
 
 
 class InvalidPenaltyConfig(StageConfig):
+    order: ClassVar[int | None] = 10
     name: Literal["invalid_penalty"] = "invalid_penalty"
     coef: float = Field(default=0.1, gt=0)
     """What a turn costs at which the flag is false."""

@@ -35,6 +35,7 @@ from manyturn.trainers.credit.stages import ADVANTAGES, REWARDS, StageConfig
 class OpsdConfig(StageConfig):
     needs: ClassVar[frozenset[str]] = frozenset({"teacher"})
     adds: ClassVar[frozenset[str]] = frozenset({"teacher"})
+    order: ClassVar[int | None] = 41
     name: Literal["opsd"] = "opsd"
     over: Literal["token", "reply"] = "token"
     """Whether a turn earns the mean over its tokens, or their sum, which grows with the reply."""

@@ -40,6 +40,7 @@ _BY_SHARE = OnlyWith("max_tokens", None)
 
 class OverlongConfig(StageConfig):
     adds: ClassVar[frozenset[str]] = frozenset({"overlong"})
+    order: ClassVar[int | None] = 11
     name: Literal["overlong"] = "overlong"
     max_tokens: int | None = Field(default=None, ge=1)
     """Length at which the full factor is taken; unset: a share of what the run allows."""

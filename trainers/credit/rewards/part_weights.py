@@ -15,7 +15,7 @@ left differ at all.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,7 @@ from manyturn.trainers.credit.stages import REWARDS, StageConfig
 
 
 class PartWeightsConfig(StageConfig):
+    order: ClassVar[int | None] = 12
     name: Literal["part_weights"] = "part_weights"
     weights: Mapping[str, float] = Field(min_length=1)
     """Part -> weight. 0 leaves the part out of the reward, unless it is NaN: an unscorable episode stays so."""

@@ -34,6 +34,7 @@ from manyturn.trainers.credit.stages import REWARDS, StageConfig
 
 
 class RenormConfig(StageConfig):
+    order: ClassVar[int | None] = 32
     name: Literal["renorm"] = "renorm"
     reads_verdicts: ClassVar[bool] = True
     part: str = "judge"

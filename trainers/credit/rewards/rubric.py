@@ -26,7 +26,7 @@ Watch: ``parts/NAME``, the score before it is mixed, should rise along with ``su
 """
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -39,6 +39,7 @@ from manyturn.trainers.credit.stages import REWARDS, StageConfig
 
 
 class RubricConfig(StageConfig):
+    order: ClassVar[int | None] = 31
     name: Literal["rubric"] = "rubric"
     part: str = "rubric"
     """Part that the rubric's score is."""

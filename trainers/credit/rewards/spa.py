@@ -64,6 +64,7 @@ WEIGHT = "contribution_weight"  # column: weight of the contributions, which the
 class SpaConfig(StageConfig):
     adds: ClassVar[frozenset[str]] = frozenset({"contribution", "grounding"})
     empties: ClassVar[frozenset[str]] = frozenset({OUTCOME})
+    order: ClassVar[int | None] = 42
     name: Literal["spa"] = "spa"
     form: Literal["paper", "released"] = "paper"
     """Predicted contributions, or what the authors' script gives every turn: the episode's outcome, centred."""

@@ -33,6 +33,7 @@ from manyturn.trainers.credit.stages import REWARDS, StageConfig
 
 
 class TiersConfig(StageConfig):
+    order: ClassVar[int | None] = 14
     name: Literal["tiers"] = "tiers"
     needs: ClassVar[frozenset[str]] = frozenset({"progress"})
     adds: ClassVar[frozenset[str]] = frozenset({"tier"})
