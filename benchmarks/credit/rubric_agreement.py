@@ -34,6 +34,7 @@ from manyturn.trainers.play.judges.rule import RULES, Case, RuleConfig
 HERE = Path(__file__).with_suffix(".toml")
 OUT = RESULTS / "rubric_agreement.json"
 MAX_TURNS = 40
+PART = JudgeConfig().part
 
 
 class FlippedRuleConfig(RuleConfig):
@@ -71,6 +72,18 @@ def rubrics(criteria: Sequence[Mapping[str, Any]]) -> dict[str, JudgeConfig]:
     return {name: JudgeConfig.model_validate({"min_agreement": 0, **judge}) for name, judge in options.items()}
 
 
+def criteria_alone(criteria: Sequence[Mapping[str, Any]]) -> dict[str, JudgeConfig]:
+    """A judge by each criterion alone."""
+    bare = [{"name": one["name"], "rule": one["rule"]} for one in criteria]
+    return {one["name"]: JudgeConfig.model_validate({"min_agreement": 0, "criteria": [one]}) for one in bare}
+
+
+def mean_verdict(judged: Sequence[Episode], member: int) -> float:
+    """Mean over the turns of a policy's episodes."""
+    verdict_K = [turn.parts[PART] for episode in judged if episode.key.member == member for turn in episode.turns]
+    return round(float(np.nanmean(verdict_K)), 4)
+
+
 async def survey(world: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
     """The agreement of each rubric in a world, over all policies and within one, and the good rubric's lead."""
     members = {f"{noise:g}": member for member, noise in enumerate(plan["policies"])}
@@ -85,11 +98,18 @@ async def survey(world: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str,
             name: await Judging(config, workshop).judged(episodes, first=True)
             for name, config in rubrics(world["criteria"]).items()
         }
+        single = {
+            name: await Judging(config, workshop).judged(episodes, first=True)
+            for name, config in criteria_alone(world["criteria"]).items()
+        }
     alone = members[f"{plan['alone']:g}"]
     chosen = {"all": judged, "alone": {n: [e for e in es if e.key.member == alone] for n, es in judged.items()}}
     success = {noise: np.mean([bool(e.success) for e in episodes if e.key.member == m]) for noise, m in members.items()}
     return {
         "success": {noise: round(float(share), 3) for noise, share in success.items()},
+        "criteria": {
+            name: {noise: mean_verdict(of, member) for noise, member in members.items()} for name, of in single.items()
+        },
         **{name: _rows(of, world["criteria"], plan["draws"]) for name, of in chosen.items()},
     }
 
