@@ -123,7 +123,7 @@ def draw(runs: Sequence[dict[str, Any]], curves: Sequence[Curve], path: Path) ->
     axes.set_title(f"{runs[0]['env']}, seeds {seeds}, {runs[0]['device']}", fontsize=11)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#9ca3af", alpha=0.3)
-    axes.legend(frameon=False, fontsize=8.5, loc="lower right", bbox_to_anchor=(1, 0.18))
+    figure.legend(frameon=False, fontsize=8.5, loc="outside lower center", ncols=2)  # beside the curves, on none
     figure.savefig(path, dpi=150, metadata={"Title": f"success on held-out tasks, seeds {seeds}"})
 
 

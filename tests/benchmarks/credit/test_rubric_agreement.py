@@ -1,0 +1,16 @@
+"""A survey of rubrics that cannot tell a good one from its opposite."""
+
+import asyncio
+import tomllib
+
+from benchmarks.credit import rubric_agreement
+
+
+def test_the_survey_tells_a_good_rubric_from_the_same_with_its_criteria_flipped():
+    plan = tomllib.loads(rubric_agreement.HERE.read_text()) | {"tasks": 8, "draws": 20}
+    rows = asyncio.run(rubric_agreement.survey(plan["worlds"]["household-tiny"], plan))["all"]
+    good, flipped, coin = (rows[name]["agreement"][0] for name in ("good", "flipped", "coin"))
+    assert good > 0.8 > coin > 0.2 > flipped
+    assert rows["good"]["trusted"] and not rows["flipped"]["trusted"]
+    low, high = rows["flipped"]["good_less_this"][1:]
+    assert 0 < low <= good - flipped <= high
