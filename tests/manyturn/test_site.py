@@ -56,7 +56,7 @@ def test_the_site_has_every_page(site):
     assert not missing
     assert 'class="gp">&gt;&gt;&gt; ' in api and "<blockquote>" not in api, "examples are code, and no quotations"
     home = (site / "index.html").read_text()
-    assert "repository/benchmarks/results/quickstart.png" in home and "not run:" not in home
+    assert "repository/benchmarks/results/turn_credit.png" in home and "not run:" not in home
     assert not re.search(r"<(?:link|script)[^>]*(?:href|src)=\"https?://", home), "nothing is fetched from elsewhere"
 
 
