@@ -44,7 +44,6 @@ class FlippedRuleConfig(RuleConfig):
     """Rule that is turned round."""
 
 
-@RULES.register(FlippedRuleConfig)
 def flipped(case: Case, config: FlippedRuleConfig) -> Sequence[float]:
     """1 minus another rule's verdict."""
     return [1 - score for score in RULES.apply(config.of, case)]
@@ -53,6 +52,7 @@ def flipped(case: Case, config: FlippedRuleConfig) -> Sequence[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.parse_args()
+    RULES.register(FlippedRuleConfig)(flipped)
     plan = tomllib.loads(HERE.read_text())
     about = origin(OUT, ("numpy",))
     worlds = {name: asyncio.run(survey(world, plan)) for name, world in plan["worlds"].items()}

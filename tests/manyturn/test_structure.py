@@ -198,6 +198,17 @@ def test_a_folder_of_algorithms_lists_them_and_nothing_else(folder):
     assert files and [path.name for path in files if ".register(" not in path.read_text(encoding="utf-8")] == []
 
 
+def test_a_benchmark_registers_nothing_by_being_imported():
+    """Other tests of the same process would see it."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "benchmarks").rglob("*.py")}
+    functions = [
+        (path, node) for path, tree in trees.items() for node in tree.body if isinstance(node, ast.FunctionDef)
+    ]
+    assert [
+        str(path) for path, node in functions if ".register(" in "".join(map(ast.unparse, node.decorator_list))
+    ] == []
+
+
 # More than algorithms: every family of environments, and the environments and recipes that are one file each.
 FAMILIES = ("envs", "envs/classics", "manyturn/recipes")
 

@@ -66,6 +66,20 @@ class Group(NamedTuple):
     rows: tuple[OptionRow, ...]
 
 
+class _Listing(NamedTuple):
+    """Options being listed.
+
+    Args:
+        own: leave out what plugins bring.
+        by_model: defaults that hold for some models, by option.
+        around: registries whose parts hold what is listed now.
+    """
+
+    own: bool
+    by_model: Mapping[str, Any]
+    around: tuple[Registry[Any], ...] = ()
+
+
 def groups(own: bool = False) -> list[Group]:
     """All options.
 
@@ -80,12 +94,13 @@ def groups(own: bool = False) -> list[Group]:
             by_model.setdefault(f"agent.{name}", {})[what] = getattr(agent, name)
             of_role = by_model.setdefault(f"roles.{_OF_A_TABLE}.agent.{name}", {})
             of_role[what.removeprefix("evaluate ")] = getattr(agent, name)
+    of_a_run, of_others = _Listing(own, by_model), _Listing(own, {})
     return [
-        *_section(RunConfig, "", own, by_model),
-        *(one._replace(title="sampling, of endpoints") for one in _section(EndpointSampling, "sampling", own, {})),
-        *_section(Endpoint, "endpoint", own, {}),
-        *_parts(SEARCHES, "search", own, {}),
-        *(_titled(one, "an improvement") for one in _section(ImprovementConfig, "", own, {})),
+        *_section(RunConfig, "", of_a_run),
+        *(one._replace(title="sampling, of endpoints") for one in _section(EndpointSampling, "sampling", of_others)),
+        *_section(Endpoint, "endpoint", of_others),
+        *_parts(SEARCHES, "search", of_others),
+        *(_titled(one, "an improvement") for one in _section(ImprovementConfig, "", of_others)),
     ]
 
 
@@ -110,9 +125,7 @@ def of_section(section: str | None, own: bool = False) -> list[Group]:
     raise ConfigError(unknown("section of options", section, places_of))
 
 
-def _section(
-    kind: type[Options], place: str, own: bool, by_model: Mapping[str, Any], usual: Options | None = None
-) -> Iterator[Group]:
+def _section(kind: type[Options], place: str, listing: _Listing, usual: Options | None = None) -> Iterator[Group]:
     """The options of a class, then of the sections and the parts in it.
 
     Args:
@@ -123,21 +136,23 @@ def _section(
         full, field = f"{place}.{option.name}" if place else option.name, option.field
         default = getattr(usual, option.name) if usual is not None else field.get_default(call_default_factory=True)
         if isinstance(option.parts, Registry):
-            inside += _parts(option.parts, full, own, by_model)
+            # A part that holds another of its own kind, such as a rule turned round, is listed once.
+            inside += () if option.parts in listing.around else _parts(option.parts, full, listing)
         elif option.section is not None:
             inner = f"{full}.{_OF_A_TABLE}" if get_origin(field.annotation) is dict else full
-            inside += _section(option.section, inner, own, by_model, default if isinstance(default, Options) else None)
+            inside += _section(option.section, inner, listing, default if isinstance(default, Options) else None)
             if option.section is field.annotation:
                 continue
-        rows.append(_row(full, option, default, by_model.get(full, {}), own))
+        rows.append(_row(full, option, default, listing.by_model.get(full, {}), listing.own))
     yield Group(place, place or "a run", _about(kind), tuple(rows))
     yield from inside
 
 
-def _parts(parts: Registry[Any], place: str, own: bool, by_model: Mapping[str, Any]) -> Iterator[Group]:
+def _parts(parts: Registry[Any], place: str, listing: _Listing) -> Iterator[Group]:
     """Choices at a place, after the options that all of them share."""
-    kinds = {name: parts.entry(name).config_type for name in _names(parts, own)}
-    each = {name: list(_section(kind, place, own, by_model)) for name, kind in kinds.items()}
+    kinds = {name: parts.entry(name).config_type for name in _names(parts, listing.own)}
+    listing = listing._replace(around=(*listing.around, parts))
+    each = {name: list(_section(kind, place, listing)) for name, kind in kinds.items()}
     # An option with another default somewhere stands with each choice.
     shared = set.intersection(*(set(groups[0].rows) for groups in each.values()))
     common = {row.name for row in shared} - {f"{place}.name"}

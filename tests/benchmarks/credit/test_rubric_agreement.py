@@ -3,7 +3,23 @@
 import asyncio
 import tomllib
 
+import pytest
+
 from benchmarks.credit import rubric_agreement
+from manyturn.cli.pages.option_pages import of_section
+from manyturn.trainers.play.judges.rule import RULES
+
+
+@pytest.fixture(autouse=True)
+def flipped_rule(monkeypatch):
+    names = RULES.names()
+    monkeypatch.setattr(RULES, "_entries", {name: RULES.entry(name) for name in names})
+    RULES.register(rubric_agreement.FlippedRuleConfig)(rubric_agreement.flipped)
+
+
+def test_a_rule_that_holds_another_rule_is_listed_among_the_options_once():
+    [group] = [group for group in of_section("judge.criteria.rule") if "flipped" in group.title]
+    assert [row.name.rpartition(".")[2] for row in group.rows] == ["of"]
 
 
 def test_the_survey_tells_a_good_rubric_from_the_same_with_its_criteria_flipped():

@@ -35,4 +35,5 @@ def test_a_rule_decides_as_it_says(rule, scores):
 
 
 def test_every_rule_is_tried():
-    assert RULES.names() == ["expert", "phrase", "repetition", "reward_part", "valid"]
+    own = [name for name in RULES.names() if RULES.entry(name).function.__module__.startswith("manyturn.")]
+    assert own == ["expert", "phrase", "repetition", "reward_part", "valid"]
