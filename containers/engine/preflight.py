@@ -99,6 +99,11 @@ def demand(facts: Facts, engine: ContainerEngine) -> None:
         )
     if "seccomp" not in facts.security:
         raise EngineUnavailable("the engine does not filter system calls: its kernel or its build lacks seccomp")
+    if engine.limits.cpus > facts.cores:
+        raise EngineUnavailable(
+            f"engine.limits.cpus is {engine.limits.cpus:g}, and the engine's machine has {facts.cores} cores: "
+            f"set it to {facts.cores} or less"
+        )
     if engine.runtime is not None and engine.runtime not in facts.runtimes:
         raise EngineUnavailable(f"the engine has no runtime {engine.runtime!r}, only {', '.join(facts.runtimes)}")
 

@@ -120,7 +120,7 @@ def test_an_image_with_volumes_is_refused(engine: str) -> None:
         (ContainerEngine(runtime="no-such-runtime"), "no-such-runtime"),
         (ContainerEngine(python="no-such-python"), "no-such-python"),
         (ContainerEngine(python="/bin/true"), "does not start"),
-        (ContainerEngine(limits=SandboxLimits(cpus=10_000.0)), "start a container"),
+        (ContainerEngine(limits=SandboxLimits(cpus=10_000.0)), "limits.cpus"),
     ],
 )
 def test_a_container_that_cannot_start_says_why_and_is_not_left_behind(
