@@ -76,13 +76,13 @@ def _podmans_tmpfs(limits: SandboxLimits) -> dict[str, str]:
 
     Next to a read-only image it puts file systems of its own, without bounds; ours in their place are closed.
     """
-    common = "rw,nosuid,nodev"
+    common, closed = "rw,nosuid,nodev", "ro,nosuid,nodev,noexec,size=64k,mode=0755"
     return {
         WORKSPACE: f"{common},exec,size={limits.workspace_mb}m,mode=0755",
         "/tmp": f"{common},exec,size={limits.scratch_mb}m,mode=1777",
         "/dev/shm": f"{common},noexec,size={limits.scratch_mb}m,mode=1777",
-        "/run": f"{common},noexec,size=64k,mode=0755",
-        "/var/tmp": f"{common},noexec,size=64k,mode=0755",
+        "/run": closed,
+        "/var/tmp": closed,
     }
 
 
