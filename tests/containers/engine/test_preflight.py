@@ -52,6 +52,7 @@ def test_a_good_engine_is_good_enough_also_without_accounting_of_swap() -> None:
     [
         ({"CgroupDriver": "none", "CgroupVersion": "1"}, "memory, processes, cpus"),  # rootless on version 1
         ({"CgroupDriver": ""}, "memory, processes, cpus"),
+        ({"CgroupVersion": "1", "Rootless": True}, "memory, processes, cpus"),  # as Podman says it
         ({"MemoryLimit": False}, "limits of memory"),
         ({"PidsLimit": False}, "limits of processes"),
         ({"CpuCfsQuota": None}, "limits of cpus"),
