@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import manyturn.credit as mc
-from manyturn.recipes import load_recipe
+from manyturn.recipes import load_recipe, methods
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "credit.md").read_text(encoding="utf-8")
@@ -66,6 +66,27 @@ def test_a_configuration_that_is_wrong_says_so_in_one_line():
         with pytest.raises(mc.ConfigError, match=re.escape(told)) as refused:
             mc.CreditConfig(**options)
         assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", sorted(set(methods()) - set(mc.ADVANTAGES.names()) - {"epo"}))
+def test_a_recipe_that_is_no_stage_is_named_with_its_credit(name):
+    credit = load_recipe(name).get("credit", {})
+    with pytest.raises(mc.ConfigError, match=rf"{name} is a recipe") as refused:
+        mc.CreditConfig(advantage=name)
+    stages = [
+        *credit.get("rewards", ()),
+        *credit.get("modulation", ()),
+        *[credit[it] for it in credit if it == "advantage"],
+    ]
+    assert not [stage["name"] for stage in stages if stage["name"] not in str(refused.value)]
+    if credit:
+        whole = mc.recipe_credit(name)
+        assert {stage["name"] for stage in stages} <= {
+            one.name for one in (*whole.rewards, whole.advantage, *whole.modulation)
+        }
+    else:
+        with pytest.raises(mc.ConfigError, match="without credit"):
+            mc.recipe_credit(name)
 
 
 def test_every_token_of_a_turn_gets_the_turns_credit():
