@@ -152,7 +152,7 @@ def summary(results: Mapping[str, Mapping[str, str]], shares: Mapping[str, float
 
 def earlier(file: Path) -> dict[str, dict[str, Any]]:
     """Commit -> outcomes of an earlier result that the grader of today would give again."""
-    result = json.loads(file.read_text()) if file.exists() else {"outcomes": {}}
+    result: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"outcomes": {}}
     by_commit = result.get("earlier", {}) | {result.get("commit", ""): result["outcomes"]}
     return {commit: tasks for commit, tasks in by_commit.items() if tasks and _same(commit)}
 
