@@ -21,6 +21,7 @@ def plan(
     prompt_tokens: Annotated[int | None, CARD] = None,
     reply_tokens: Annotated[int | None, CARD] = None,
     distinct: Annotated[float | None, CARD] = None,
+    turn_seconds: Annotated[float | None, CARD] = None,
 ) -> None:
     """Say how long a whole run will take, or what a step would take on a graphics card.
 
@@ -55,6 +56,8 @@ def plan(
         Tokens of a reply, in the mean. Default: sampling.max-tokens.
     distinct
         Share of the tokens of all rows that is left where common beginnings count once. Default: 1.
+    turn_seconds
+        Seconds that an environment takes for a turn. Default: 0.
     """
     if gpu is not None:
         from manyturn.api.estimates.card_forecast import StepLengths, plan_step
@@ -62,10 +65,13 @@ def plan(
         if steps or first or staleness or places or recipe:
             raise ValueError("--gpu plans one step: leave --recipe, --steps, --first, --staleness and --places out")
         plan_step(
-            run, words, gpu, StepLengths(turns, prompt_tokens, reply_tokens, 1.0 if distinct is None else distinct)
+            run,
+            words,
+            gpu,
+            StepLengths(turns, prompt_tokens, reply_tokens, 1.0 if distinct is None else distinct, turn_seconds or 0.0),
         )
         return
-    if any(value is not None for value in (turns, prompt_tokens, reply_tokens, distinct)):
+    if any(value is not None for value in (turns, prompt_tokens, reply_tokens, distinct, turn_seconds)):
         raise ValueError("lengths of episodes belong to --gpu: give that too, or leave them out")
     from manyturn.recipes import names
 

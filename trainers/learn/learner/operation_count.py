@@ -7,7 +7,7 @@ and writes. All layers are alike, so two and three of them are counted and the r
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from manyturn.trainers.learn.passes.trie.attention import ATTENTION, tree_attent
 from manyturn.trainers.learn.passes.trie.tree import Tree
 
 _LAYERS = (2, 3)  # that are counted
+_COUNTED = ("gradient_checkpointing", "lora_rank", "lora_layers", "micro_tokens")  # options that change a pass
 _NO_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "lift_fresh", "detach"}
 _CPU_ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
 
@@ -93,6 +94,30 @@ class PassCount(NamedTuple):
     def peak(self) -> float:
         """Bytes at the peak of the pass."""
         return self.peaks[0] + (self.layers - _LAYERS[0]) * (self.peaks[1] - self.peaks[0])
+
+
+class Counts(Protocol):
+    """A count of passes, such as ``count_pass``."""
+
+    def __call__(
+        self, config: PreTrainedConfig, shape: PassShape, learner: LearnerConfig, *, learns: bool
+    ) -> PassCount: ...
+
+
+class EachOnce:
+    """``count_pass`` for one model, which counts passes that launch the same operations once."""
+
+    def __init__(self) -> None:
+        self._counts = dict[tuple[Any, ...], PassCount]()
+
+    def __call__(
+        self, config: PreTrainedConfig, shape: PassShape, learner: LearnerConfig, *, learns: bool
+    ) -> PassCount:
+        options = learner.model_dump_json(include=set(_COUNTED) if learns else set(_COUNTED[1:]))
+        key = shape, options, learns
+        if key not in self._counts:
+            self._counts[key] = count_pass(config, shape, learner, learns=learns)
+        return self._counts[key]
 
 
 def count_pass(config: PreTrainedConfig, shape: PassShape, learner: LearnerConfig, *, learns: bool) -> PassCount:

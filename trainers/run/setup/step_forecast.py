@@ -25,7 +25,7 @@ from manyturn.agents.engine.decoding.memory import cache_shape, kept_bytes
 from manyturn.agents.engine.engine_config import EngineContext
 from manyturn.agents.engine.vllm.options import VllmConfig
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
-from manyturn.trainers.learn.learner.operation_count import PassCount, PassShape, count_pass, model_to_learn
+from manyturn.trainers.learn.learner.operation_count import Counts, PassCount, PassShape, count_pass, model_to_learn
 from manyturn.trainers.recipe.config import RunConfig
 
 PRODUCTS, MEMORY = 0.65, 0.75  # shares of the data sheet's rates that kernels reach
@@ -33,7 +33,7 @@ KERNEL = 3e-6  # seconds of the shortest kernel
 LAUNCH = 10e-6  # seconds of Python and the driver for an operation
 GRAPH_PASS = 1.5e-3  # seconds of a decoding pass of vLLM apart from the card's work
 LAYER_LAUNCHES, ADAPTER_LAUNCHES, PASS_LAUNCHES = 39, 28, 47  # of a decoding pass of engine transformers; a test counts
-PCIE = 20e9  # bytes a second between host and card
+BUS = 0.3  # share of the bus's rate that copies reach from and to memory that is not page-locked
 FILE = 0.25e9  # bytes a second of weights on their way to vLLM: written, hashed twice, read
 _SAFE = 0.9  # of the tokens that would fit by proportion
 _KV_COPIES = 3  # that engine transformers makes of keys and values: gathered, written, read
@@ -49,6 +49,7 @@ class StepEpisodes:
         prompt, reply: tokens of a turn, in the mean.
         distinct: share of the tokens of all rows that is left where common beginnings count once.
         is_whole: whether an episode is one row, as with the full conversation; else each turn is one.
+        wait: seconds that an environment takes for a turn.
     """
 
     count: int
@@ -57,6 +58,7 @@ class StepEpisodes:
     reply: int
     distinct: float
     is_whole: bool
+    wait: float = 0.0
 
     @property
     def length(self) -> int:
@@ -126,8 +128,17 @@ class StepForecast(NamedTuple):
         return f"{adapters}lower agent.max_context, take a smaller model, or a larger card"
 
 
-def step_forecast(config: RunConfig, model: PreTrainedConfig, gpu: Gpu, episodes: StepEpisodes) -> StepForecast:
+def step_forecast(
+    config: RunConfig,
+    model: PreTrainedConfig,
+    gpu: Gpu,
+    episodes: StepEpisodes,
+    count: Counts = count_pass,
+) -> StepForecast:
     """Seconds and memory of a step.
+
+    Args:
+        count: counts the operations of a pass, or has counted them before.
 
     Raises:
         ConfigError: learner and vLLM do not fit on the card.
@@ -139,13 +150,14 @@ def step_forecast(config: RunConfig, model: PreTrainedConfig, gpu: Gpu, episodes
     awake, asleep = _engine_bytes(config, context, gpu, held, weights)
     shape = _pass_shape(config, episodes)
     passes = episodes.nodes / shape.nodes
-    reading = count_pass(model, shape, config.learner, learns=False)
-    learning, again = _learning_pass(model, shape, config.learner, gpu.memory - held - asleep)
+    reading = count(model, shape, config.learner, learns=False)
+    learning, again = _learning_pass(count, model, shape, config.learner, gpu.memory - held - asleep)
     readings = (config.learner.old_logprobs == "learner") + (config.objective.keeps_reference)
     parts = (
         _decoding(config, model, gpu, episodes, weights, token),
+        *_environments(episodes),
         _prompts(gpu, episodes, weights, reading, shape),
-        _weights(config, weights),
+        _weights(config, gpu, weights),
         ForecastPart(
             f"{readings} x log-probabilities", readings * passes * pass_seconds(reading, gpu), limit(reading, gpu)
         ),
@@ -165,18 +177,18 @@ def step_forecast(config: RunConfig, model: PreTrainedConfig, gpu: Gpu, episodes
 
 
 def _learning_pass(
-    model: PreTrainedConfig, shape: PassShape, learner: LearnerConfig, room: float
+    count: Counts, model: PreTrainedConfig, shape: PassShape, learner: LearnerConfig, room: float
 ) -> tuple[PassCount, str]:
     """The pass of an update, and words where it fits only with activations computed again, as a run decides.
 
     Args:
         room: bytes that a pass may take.
     """
-    count = count_pass(model, shape, learner, learns=True)
-    if count.peak <= room or learner.gradient_checkpointing is not None or learner.compile:
-        return count, ""
+    plain = count(model, shape, learner, learns=True)
+    if plain.peak <= room or learner.gradient_checkpointing is not None or learner.compile:
+        return plain, ""
     again = learner.model_copy(update={"gradient_checkpointing": True})
-    return count_pass(model, shape, again, learns=True), ", activations computed again"
+    return count(model, shape, again, learns=True), ", activations computed again"
 
 
 def _context(config: RunConfig, model: PreTrainedConfig) -> EngineContext:
@@ -267,12 +279,19 @@ def _decoding(
     )
 
 
+def _environments(episodes: StepEpisodes) -> tuple[ForecastPart, ...]:
+    """The turns of an episode's environment, one after the other; those of other episodes pass at the same time."""
+    if not episodes.wait:
+        return ()
+    return (ForecastPart("environments", episodes.turns * episodes.wait, "environments"),)
+
+
 def _prompts(gpu: Gpu, episodes: StepEpisodes, weights: float, reading: PassCount, shape: PassShape) -> ForecastPart:
     new = max(0.0, episodes.nodes - episodes.drawn)
     return ForecastPart("reading prompts", new * weights / (PRODUCTS * gpu.flops), "products")
 
 
-def _weights(config: RunConfig, weights: float) -> ForecastPart:
+def _weights(config: RunConfig, gpu: Gpu, weights: float) -> ForecastPart:
     own = not config.engine.is_separate
-    seconds = 3 * weights / PCIE if own else (0.1 if config.learner.lora_rank else weights / FILE)
+    seconds = 3 * weights / (BUS * gpu.bus) if own else (0.1 if config.learner.lora_rank else weights / FILE)
     return ForecastPart("weights to the engine", seconds, "the bus" if own else "files and hashes")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from peft import LoraConfig, get_peft_model
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -16,6 +17,7 @@ from manyturn.agents.engine.decoding.page_pool import PagePool
 from manyturn.agents.engine.decoding.prefix_cache import Caches
 from manyturn.agents.engine.decoding.row import Row
 from manyturn.agents.model.model_internals import without_peft_warning
+from manyturn.agents.model.model_shapes import model_config as named_config
 from manyturn.api.training import configured
 from manyturn.terminal.overrides import parse_words
 from manyturn.trainers.learn.learner import operation_count
@@ -107,10 +109,40 @@ SMALL = ("--learner.micro-tokens", 512, "--agent.max-context", 256, "--sampling.
 
 
 def test_the_command_predicts_a_step_and_says_that_nobody_has_checked_it(command, folder):
-    ended = command("plan", "household-gigpo-qwen2.5-1.5b", "--gpu", "h100", "--model.path", folder, *SMALL)
+    words = ("--gpu", "h100", "--model.path", folder, *SMALL, "--turns", 20, "--turn-seconds", 0.25)
+    ended = command("plan", "household-gigpo-qwen2.5-1.5b", *words)
     assert ended.code in (0, None), ended.err
     assert "decoding" in ended.out and "updates" in ended.out and "it fits" in ended.out
     assert "Unverified" in ended.out and "launches" in ended.out
+    rows = {line.split("│")[1].strip(): line.split("│")[2] for line in ended.out.splitlines() if "│" in line}
+    assert float(rows["environments"]) == 5.0
+    assert "limited by: updates" in ended.out and 's with learner.old_logprobs = "engine"' in ended.out
+
+
+def forecast_of_alfworld(*words: str) -> StepForecast:
+    """The authors' setting of GiGPO on ALFWorld, with the lengths that 16 of its episodes had in Household."""
+    _, options = parse_words(["--device", "cuda", *words])
+    config = configured(("household-gigpo-qwen2.5-1.5b",), options)
+    episodes = StepEpisodes(count=128, turns=50, prompt=964, reply=100, distinct=0.41, is_whole=False)
+    return step_forecast.step_forecast(config, named_config("qwen2.5-1.5b"), gpu_named("h100"), episodes)
+
+
+@pytest.mark.deep
+def test_the_published_setting_takes_about_as_long_as_an_estimate_by_hand(monkeypatch):
+    """By hand: 420 to 460 s without recorded passes and with attention run by run, 150 s with all changes planned."""
+    now = forecast_of_alfworld("--learner.old-logprobs", "engine")
+    assert 150 / 2 < now.seconds < 150 * 2
+    assert 6800 < decoded_passes(now) < 7800, "by hand 6,851, without the passes for which a prompt waits"
+    attentions = operation_count.tree_attentions
+    monkeypatch.setattr(operation_count, "tree_attentions", lambda _, config: attentions(torch.device("cpu"), config))
+    monkeypatch.setattr(step_forecast, "READ_EVERY", 1)
+    before = forecast_of_alfworld()
+    assert 440 / 2 < before.seconds < 440 * 2 and before.seconds > 1.3 * now.seconds
+    assert now.flops == pytest.approx(4.0e16, rel=0.35), "what the model needs, by hand"
+
+
+def decoded_passes(forecast: StepForecast) -> float:
+    return float(forecast.parts[0].name.split()[1].replace(",", ""))
 
 
 @pytest.mark.parametrize(
@@ -121,9 +153,11 @@ def test_the_command_predicts_a_step_and_says_that_nobody_has_checked_it(command
         (("--gpu", "h100", "--distinct", 2), "at most 1"),
         (("--gpu", "h100", "--steps", 2), "--steps"),
         (("--turns", 3), "belong to --gpu"),
+        (("--gpu", "h100", "--turn-seconds", -1), "give 0 or more"),
+        (("--gpu", "h100", "--placement.learners", 2), "leave placement.learners"),
         (("--gpu", "h100", "--model.path", "qwen2.5-14b", "--engine", "vllm"), "set learner.lora_rank to 16"),
     ],
-    ids=["card", "reply", "share", "steps", "no card", "no room"],
+    ids=["card", "reply", "share", "steps", "no card", "waits", "cards", "no room"],
 )
 def test_what_cannot_be_planned_names_the_fix(command, folder, words, fix):
     model = () if "--model.path" in words else ("--model.path", folder)
