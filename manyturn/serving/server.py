@@ -136,13 +136,13 @@ class _Server(uvicorn.Server):
         yield
 
     async def on_tick(self, counter: int) -> bool:
-        """Where half of all connections are open, end those that have sent no complete request for the longest time."""
+        """Where half of all connections are open, end those that have asked for nothing for the longest time."""
         excess = len(self.server_state.connections) - _CONNECTIONS // 2
         if excess > 0:
             before = asyncio.get_running_loop().time() - _GRACE_SECONDS  # who has just come has had no time
-            prompt = (one for one in self.server_state.connections if isinstance(one, _Prompt))
-            waiting = (one for one in prompt if one.is_waiting and one.since < before)
-            for one in heapq.nsmallest(excess, waiting, key=lambda one: (one.cycle is not None, one.since)):
+            known = (one for one in self.server_state.connections if isinstance(one, _Prompt | _Counted))
+            waiting = (one for one in known if one.is_waiting and one.since < before)
+            for one in heapq.nsmallest(excess, waiting, key=lambda one: (one.has_begun, one.since)):
                 one.transport.abort()
         return await super().on_tick(counter)
 
@@ -164,6 +164,11 @@ class _Prompt(H11Protocol):
         super().on_response_complete()
 
     @property
+    def has_begun(self) -> bool:
+        """Whether it has sent a request."""
+        return self.cycle is not None
+
+    @property
     def is_waiting(self) -> bool:
         """Whether the client has all answers, or does not read the last one, and keeps the connection."""
         has_all = self.cycle is None or self.cycle.response_complete
@@ -182,15 +187,25 @@ class _Prompt(H11Protocol):
 
 
 class _Counted(WSProtocol):
-    """Counts the bytes of messages that are unfinished or unread; where all clients' are too many, one is dropped."""
+    """Counts the bytes of messages that are unfinished or unread; where all clients' are too many, one is dropped.
+
+    Attributes:
+        since: when it became a WebSocket.
+        is_waiting: whether it has sent no complete message yet.
+        has_begun: False, as for a client that has sent no request.
+    """
+
+    has_begun = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self.since, self.is_waiting = self.loop.time(), True
         app: Any = self.config.app  # a ``Doorkeeper``
         self._budget: ByteBudget = app.budget
         self._drop = transport.abort
 
     def handle_message(self, event: Any) -> None:
+        self.is_waiting = self.is_waiting and not event.message_finished
         self._budget.take(self._drop, len(event.data.encode() if isinstance(event.data, str) else event.data))
         if not self.transport.is_closing():
             super().handle_message(event)

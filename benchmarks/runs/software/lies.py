@@ -61,7 +61,8 @@ _GRADER = (
     "envs/software/grading",
     "envs/software/testing",
     "envs/software/source",
-    "containers",
+    "containers/inside",  # and the limits; how an engine starts it decides no outcome
+    "containers/sandbox.py",
     "envs/software/tasks/*.py",
 )
 _Grading = Callable[[DockerSandbox, Entry], dict[str, str]]
@@ -151,7 +152,7 @@ def summary(results: Mapping[str, Mapping[str, str]], shares: Mapping[str, float
 
 def earlier(file: Path) -> dict[str, dict[str, Any]]:
     """Commit -> outcomes of an earlier result that the grader of today would give again."""
-    result = json.loads(file.read_text()) if file.exists() else {"outcomes": {}}
+    result: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"outcomes": {}}
     by_commit = result.get("earlier", {}) | {result.get("commit", ""): result["outcomes"]}
     return {commit: tasks for commit, tasks in by_commit.items() if tasks and _same(commit)}
 
