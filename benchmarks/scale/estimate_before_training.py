@@ -31,8 +31,9 @@ OUT = RESULTS / "estimate.json"
 PAGE = ROOT / "docs" / "planning.md"
 BEGIN = "<!-- figures: python -m benchmarks.scale.estimate_before_training --page -->"
 END = "<!-- end of estimates -->"
-INTRODUCTION = """Estimates of five runs next to what the runs then took (`python -m
-benchmarks.scale.estimate_before_training`). Seconds of the CPU also compare them where other programs share the machine:"""
+INTRODUCTION = """Estimates of five runs next to what the runs then took
+(`python -m benchmarks.scale.estimate_before_training`). Seconds of the CPU also compare them where other programs share
+the machine:"""
 RUNS: dict[str, tuple[tuple[str, ...], str | None, str]] = {
     "quickstart": (("quickstart",), None, "--steps 15"),
     "grpo in a maze": (
