@@ -70,10 +70,23 @@ def allowed_logits(
 
 
 def move(model: "PreTrainedModel", target: "torch.device | torch.dtype | str") -> None:
-    """Bring a model's weights to a device, or to another type, in place."""
-    from torch import nn
+    """Bring a model's weights to a device, or to another type, in place.
 
-    nn.Module.to(model, target)
+    Numbers that no checkpoint has keep their type, as where a model is loaded: in bfloat16 the frequencies of rotary
+    positions would be off by up to 0.4 %, which turns the positions of long prompts by radians.
+    """
+    import torch
+
+    own = [
+        (module, name, buffer)
+        for module in model.modules()
+        for name, buffer in module.named_buffers(recurse=False)
+        if name not in module.state_dict(keep_vars=True)
+    ]
+    torch.nn.Module.to(model, target)
+    if isinstance(target, torch.dtype):
+        for module, name, buffer in own:
+            setattr(module, name, buffer)
 
 
 def host_copy(tensor: "torch.Tensor") -> "torch.Tensor":

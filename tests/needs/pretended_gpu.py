@@ -8,6 +8,7 @@ Not shown: autocast, kernels that exist on one device alone, other rounding, inf
 """
 
 import contextlib
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -108,6 +109,7 @@ class OnGpu(torch.Tensor):
 
 
 _ITEMS = {torch.Tensor.__getitem__, torch.Tensor.__setitem__}
+_computed = [torch.float32]  # the type of the weights
 events: list[str] = []  # waits of Python for the device, and passes of a model, in order
 PASS = "embedding"
 
@@ -231,7 +233,7 @@ def varlen_attn(
     assert (max(queries), max(keys)) == (most_queries, most_keys) and sum(keys) == len(key) == len(value)
     events.append("attention in one call")
     output = torch.ops.manyturn.segment_attention(query, key, value, queries, keys, scale)
-    return output.float()  # here is no autocast to bring what follows into one type
+    return output.to(_computed[-1])  # here is no autocast to bring what follows into one type
 
 
 class _Recorder(SimulatedRecorder):
@@ -248,9 +250,14 @@ class _Recorder(SimulatedRecorder):
 
 
 @contextlib.contextmanager
-def pretended(memory: float = 8e9) -> Iterator[list[str]]:
-    """While a GPU seems to be there; gives ``events``, which begin at nothing."""
+def pretended(memory: float = 8e9, dtype: torch.dtype = torch.float32) -> Iterator[list[str]]:
+    """While a GPU seems to be there; gives ``events``, which begin at nothing.
+
+    Args:
+        dtype: of the weights.
+    """
     patch = pytest.MonkeyPatch()
+    patch.setattr(sys.modules[__name__], "_computed", [dtype])
 
     def enter() -> None:
         _Computing().__enter__()

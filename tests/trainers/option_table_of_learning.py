@@ -291,6 +291,7 @@ OPTIONS_OF_LEARNING: dict[str, Matters | Unchanged] = {
         0.0, {**DEEP, "learner.lora_layers": [1, 2]}, why="of what is kept, and what is computed again"
     ),
     "learner.gradient_checkpointing": Unchanged(True, why="of what is kept for the backward pass"),
+    "learner.weights": Matters("bfloat16"),
     "learner.compile": Unchanged(True, {"learner.packing": "padding"}, why="of how layers are computed"),
     "learner.offload_optimizer": Unchanged(why="of where AdamW's moments are, which on a CPU is refused"),
     "value": Matters({"lr": 0.1, "clip": None}, {"credit.advantage": "turn_gae"}, first={"fit": "least_squares"}),

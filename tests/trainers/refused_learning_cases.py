@@ -171,6 +171,11 @@ REFUSED_OF_LEARNING: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"learner.offload_optimizer": False},
     ),
     (
+        {"learner.packing": "padding", "agent": {"only_admissible": True, "choices": "command"}},
+        r"learner\.packing = 'padding' has no place for the commands .*: leave one of them out",
+        {"agent": {"only_admissible": True}},
+    ),
+    (
         {"learner.compile": True},
         r"would compile each layout of learner\.packing = 'auto' again: set learner\.packing = 'padding', or leave",
         {"learner.packing": "padding"},
@@ -332,8 +337,18 @@ REFUSED_OF_LEARNING: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"model": {"name": "pretrained", "path": "x", "dtype": "bfloat16"}, "learner": {"lora_rank": 0}},
-        "model.dtype = 'bfloat16' loses small updates: leave it at auto, or set learner.lora_rank",
-        {"learner.lora_rank": 8},
+        "model.dtype = 'bfloat16' loses small updates: leave it at auto, or set learner.weights = 'bfloat16' or",
+        {"learner.weights": "bfloat16"},
+    ),
+    (
+        {"model": {"name": "pretrained", "path": "x", "dtype": "float32"}, "learner.weights": "bfloat16"},
+        "model.dtype = 'float32' is not learner.weights = 'bfloat16': leave one of them out",
+        {"model": {"name": "pretrained", "path": "x"}, "learner.lora_rank": 0},
+    ),
+    (
+        {"learner.weights": "bfloat16", "learner.lora_rank": 4},
+        r"learner\.weights = 'bfloat16' has no effect on adapters, .*: leave it out, or set learner\.lora_rank to 0",
+        {"learner.lora_rank": 0},
     ),
     (
         {"model": {"name": "pretrained", "path": "x", "head_dtype": "float32"}, "device": "cpu"},

@@ -17,6 +17,7 @@ from manyturn.envs.contract.options.options import ConfigError
 
 _USUAL_CONTEXT = 2048  # tokens
 _DRAWN_BYTES = 2  # of a weight that is trained: the copy that an engine of this process draws with on a GPU
+_MASTER_BYTES = 4  # of a weight that is trained in bfloat16
 _SAYS = ("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory", "alloc_failed")
 
 
@@ -94,9 +95,16 @@ def device_bytes(device: torch.device) -> float:
 def kept_bytes(context: EngineContext) -> float:
     """Bytes of a GPU that a learner keeps at most while an engine with weights of its own draws."""
     trained = sum(p.numel() for p in context.model.parameters() if context.learns and p.requires_grad)
-    copies = 4 * trained if context.reference else 0
+    is_coarse = _is_coarse(context)
+    copies = (2 if is_coarse else 4) * trained if context.reference else 0
     bodies = context.bodies * (LEARNING_BYTES + 4) * trained
-    return _beside(context, on_gpu=True) - _DRAWN_BYTES * trained + copies + bodies
+    drawn = 0 if is_coarse and not context.own_weights else _DRAWN_BYTES * trained
+    return _beside(context, on_gpu=True) - drawn + copies + bodies
+
+
+def _is_coarse(context: EngineContext) -> bool:
+    """True if weights of two bytes are trained, of which the learner has masters."""
+    return context.learns and any(p.requires_grad and p.itemsize < 4 for p in context.model.parameters())
 
 
 def _beside(context: EngineContext, *, on_gpu: bool) -> float:
@@ -104,6 +112,9 @@ def _beside(context: EngineContext, *, on_gpu: bool) -> float:
     trained = sum(p.numel() for p in context.model.parameters() if context.learns and p.requires_grad)
     others = sum(p.nbytes for p in context.model.parameters() if not (context.learns and p.requires_grad))
     training = training_bytes(trained, trained, on_gpu=on_gpu) + others + context.beside
+    if _is_coarse(context):  # an engine of this process draws with the weights themselves
+        each = 2 + LEARNING_BYTES + _MASTER_BYTES if context.moments else 2 + 2 + MOMENTS_BYTES
+        training = (each + _DRAWN_BYTES * context.own_weights) * trained + others + context.beside
     if not context.moments:
         training -= MOMENTS_BYTES * trained
     if context.rank_share is None or not context.learns:

@@ -66,6 +66,7 @@ def transformers(context: EngineContext, config: TransformersConfig) -> Engine:
     from manyturn.agents.engine.decoding.memory import cache_bytes
     from manyturn.agents.engine.merged_adapters import MergedAdapters
     from manyturn.agents.engine.transformers_engine import TransformersEngine
+    from manyturn.agents.model.model_internals import move
 
     model = context.model
     merges = config.merge_adapters and hasattr(model, "peft_config")
@@ -81,7 +82,7 @@ def transformers(context: EngineContext, config: TransformersConfig) -> Engine:
         shared = {id(tensor): tensor for tensor in model.parameters() if context.lora and not tensor.requires_grad}
         model = copy.deepcopy(model, shared)
     if coarser:
-        torch.nn.Module.to(model, torch.bfloat16)
+        move(model, torch.bfloat16)
     moves = coarser or merges or (context.own_weights and not context.lora)
     return TransformersEngine(
         model,

@@ -82,8 +82,13 @@ class PretrainedModel(ModelConfig):
         }
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        if self.dtype == "bfloat16" and not (run.learner.lora_rank or run.learner.offload_optimizer):
-            return "model.dtype = 'bfloat16' loses small updates: leave it at auto, or set learner.lora_rank"
+        if self.dtype == "bfloat16" and not (run.learner.lora_rank or run.learner.has_masters):
+            return (
+                "model.dtype = 'bfloat16' loses small updates: leave it at auto, or set learner.weights = 'bfloat16' "
+                "or learner.lora_rank"
+            )
+        if self.dtype == "float32" and run.learner.weights == "bfloat16":
+            return "model.dtype = 'float32' is not learner.weights = 'bfloat16': leave one of them out"
         if self.head_dtype == "float32" and self.dtype != "bfloat16" and run.device == "cpu":
             return _NO_EFFECT
         return None

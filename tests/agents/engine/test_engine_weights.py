@@ -11,6 +11,8 @@ from tiny_engine import key, make_engine, within
 from manyturn.agents.engine.engine import EngineError, Reply, Sampling
 from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.agents.engine.weight_source import ModuleWeights
+from manyturn.agents.model.language_model import load_pretrained
+from manyturn.agents.model.model_internals import move
 from manyturn.agents.play.episode import Ending
 
 pytestmark = pytest.mark.versions
@@ -99,7 +101,8 @@ def test_two_episodes_under_one_key_and_an_empty_prompt_are_refused(tiny):
 def test_a_lower_precision_copy_follows_the_learner(tiny):
     """On a GPU the engine draws with a bfloat16 copy of float32 weights: after load it is the learner's policy."""
     learner, other = tiny(), tiny(seed=1)
-    drawn_with = copy.deepcopy(other.model).to(torch.bfloat16)
+    drawn_with = copy.deepcopy(other.model)
+    move(drawn_with, torch.bfloat16)
     engine = TransformersEngine(drawn_with, other.template.end_ids)
     asyncio.run(engine.load(ModuleWeights(learner.model), 3))
     for mine, theirs in zip(drawn_with.parameters(), learner.model.parameters(), strict=True):
@@ -112,6 +115,21 @@ def test_a_lower_precision_copy_follows_the_learner(tiny):
 
     reply = within(30, draw())
     assert reply.version == 3 and len(reply.ids) == len(reply.logprobs) > 0
+
+
+def test_a_lower_precision_copy_knows_positions_as_exactly_as_a_model_that_was_loaded_so(tiny, tmp_path):
+    """In bfloat16 the frequencies of rotary positions turn the positions of a long prompt into others."""
+    language = tiny()
+    language.save(tmp_path)
+    loaded, copied = load_pretrained(str(tmp_path), torch.device("cpu"), dtype="bfloat16").model, language.model
+    move(copied, torch.bfloat16)
+    theirs, ours = dict(loaded.named_buffers()), dict(copied.named_buffers())
+    assert theirs.keys() == ours.keys() and len(ours) > 0
+    assert all(torch.equal(ours[name], theirs[name]) and ours[name].dtype is theirs[name].dtype for name in ours)
+    inputs = {"input_ids": torch.arange(5, 25)[None], "position_ids": torch.arange(3000, 3020)[None]}
+    with torch.no_grad():
+        states = [model.get_decoder()(**inputs).last_hidden_state for model in (copied, loaded)]
+    assert torch.equal(*states)
 
 
 def _other_name(tensors):

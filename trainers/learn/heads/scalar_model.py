@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from transformers import PreTrainedModel
 
-from manyturn.agents.model.model_internals import host_copy
+from manyturn.agents.model.model_internals import host_copy, move
 from manyturn.trainers.learn.heads.head_fits import JoinedRanks, Tensors, layers_on, own_tensors
 from manyturn.trainers.learn.passes.forward import BodyReader, Reading
 from manyturn.trainers.learn.passes.frozen_states import FrozenStates
@@ -48,6 +48,12 @@ class BodyPasses(NamedTuple):
     frozen: FrozenStates | None = None
 
 
+def learn_in_float32(model: PreTrainedModel) -> None:
+    """Have a copy of a policy whose weights are bfloat16 keep small updates, for which the policy has masters."""
+    if any(weights.requires_grad and weights.itemsize < 4 for weights in model.parameters()):
+        move(model, torch.float32)
+
+
 class OwnBody:
     """The model and its optimiser.
 
@@ -70,6 +76,7 @@ class OwnBody:
         self._name, self._policy = name, policy
         decoder = copy.deepcopy(policy.get_decoder())
         torch.nn.Module.to(decoder, like.device)
+        learn_in_float32(decoder)
         self._copied = [p for p in decoder.parameters() if p.requires_grad]
         self.module = layers_on(name, policy.config.get_text_config().hidden_size, settings.hidden, like)
         for weights in self._copied:

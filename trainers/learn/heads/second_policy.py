@@ -8,7 +8,7 @@ from transformers import PreTrainedModel
 
 from manyturn.agents.model.model_internals import host_copy
 from manyturn.trainers.learn.heads.head_fits import Tensors, own_tensors
-from manyturn.trainers.learn.heads.scalar_model import BodyPasses, OwnBody
+from manyturn.trainers.learn.heads.scalar_model import BodyPasses, OwnBody, learn_in_float32
 from manyturn.trainers.learn.passes.forward import Reader
 from manyturn.trainers.learn.passes.optimizer_state import load_optimizer, optimizer_tensors
 
@@ -37,6 +37,7 @@ class OwnPolicy(OwnBody):
         self._name, self._policy = name, policy
         model = copy.deepcopy(policy)
         torch.nn.Module.to(model, like.device)
+        learn_in_float32(model)
         self._copied = self._trained = [p for p in model.parameters() if p.requires_grad]
         self._optimizer = torch.optim.AdamW(self._trained, lr=lr, weight_decay=0.0, fused=True)
         self.reader = Reader(model, passes.budget, temperature, passes.packing, passes.frozen)

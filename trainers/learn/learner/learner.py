@@ -1,8 +1,8 @@
 """The learner: the updates of a step, from what its samples earned to the policy's weights and those of its heads.
 
 ``pre_update_pass.py`` says how a step is read, ``updates.py`` what follows, in one process or in several ranks
-(``ranks/``), and ``policy_optimizer.py`` how gradients are applied. Left out on purpose: loss scaling (weights are
-float32, bfloat16 only inside autocast).
+(``ranks/``), and ``policy_optimizer.py`` how gradients are applied. Left out on purpose: loss scaling (bfloat16 has
+the range of float32).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -109,7 +109,7 @@ class Learner:
             True if passes are made so from now on: of a small model on a CPU that learns alone, with plain passes.
         """
         model, config = self.model, self.config
-        is_plain = not (self.heads or self.recomputes or config.compile or self.frozen or config.offload_optimizer)
+        is_plain = not (self.heads or self.recomputes or config.compile or self.frozen or config.has_masters)
         is_small = sum(weights.numel() for weights in model.parameters()) <= SMALL
         if threads < 2 or model.device.type != "cpu" or not (is_plain and is_small):
             return False

@@ -62,6 +62,9 @@ class LearnerConfig(Options):
     """Recompute activations in the backward pass to save memory; unset: where an update would not fit without it, of
     runs in one process."""
 
+    weights: Literal["float32", "bfloat16"] = "float32"
+    """Type of the weights in passes. With bfloat16 AdamW changes float32 masters, in which small updates add up; passes
+    and the engine use them rounded. Not for adapters, which are float32 over weights that do not change."""
     compile: bool = False
     """Have PyTorch compile the policy's layers for the learner's passes; takes a C++ compiler, on a GPU Triton too."""
     offload_optimizer: bool = False
@@ -82,6 +85,16 @@ class LearnerConfig(Options):
         return layers
 
     @property
+    def has_masters(self) -> bool:
+        """True if AdamW changes copies of the weights that passes use."""
+        return self.offload_optimizer or self.weights == "bfloat16"
+
+    @property
+    def has_device_masters(self) -> bool:
+        """True if these copies are next to the weights."""
+        return self.weights == "bfloat16" and not self.offload_optimizer
+
+    @property
     def lowest_layer(self) -> int:
         """The lowest layer that learns; 0 where the embeddings may learn too."""
         return self.lora_layers[0] if self.lora_rank and self.lora_layers is not None else 0
@@ -100,6 +113,7 @@ class LearnerConfig(Options):
         return (
             self._refuse_offload(run.device)
             or self._refuse_padding(run)
+            or self._refuse_weights()
             or self._refuse_compile()
             or self._refuse_states()
             or self._refuse_warmup(run.steps)
@@ -118,6 +132,14 @@ class LearnerConfig(Options):
         return (
             "learner.packing = 'padding' has no place for the commands of a turn, which the learner reads with "
             "agent.choices = 'command': leave one of them out"
+        )
+
+    def _refuse_weights(self) -> str | None:
+        if self.weights == "float32" or not self.lora_rank:
+            return None
+        return (
+            f"learner.weights = {self.weights!r} has no effect on adapters, which learn in float32: leave it out, or "
+            "set learner.lora_rank to 0"
         )
 
     def _refuse_compile(self) -> str | None:

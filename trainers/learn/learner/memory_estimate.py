@@ -1,6 +1,6 @@
 """Memory that an update takes, estimated before the first one.
 
-    held       weights, their gradients, AdamW's two moments, the reference's copy
+    held       weights, their gradients, AdamW's two moments, float32 masters of bfloat16 weights, the reference's copy
     passing    what a forward and a backward pass hold on top of that, at their peak
 
 What is passing follows from the model and the sizes of a pass, and from nothing else. So a pass is made with tensors
@@ -70,7 +70,10 @@ def update_memory(learner: Learner, length: int) -> UpdateMemory:
     tokens = learner.budget.tokens
     rows = max(1, tokens // length)
     held = _held_bytes(
-        learner.model, has_reference=bool(learner.reference), moments=not learner.config.offload_optimizer
+        learner.model,
+        has_reference=bool(learner.reference),
+        moments=not learner.config.offload_optimizer,
+        masters=learner.config.has_device_masters,
     )
     passing = passing_bytes(learner.reader, rows, length)
     for head in learner.heads:
@@ -136,14 +139,17 @@ def _at_most(learner: Learner) -> float:
     width, inner = text.hidden_size, getattr(text, "intermediate_size", None) or 4 * text.hidden_size
     token = text.num_hidden_layers * (_WIDTHS * width + _INNER * inner) * 4
     models = 1 + sum(isinstance(head.fit, OwnBody) for head in learner.heads)
-    return models * (_held_bytes(learner.model, has_reference=True) + learner.budget.tokens * token + _BLOCKS)
+    held = _held_bytes(learner.model, has_reference=True, masters=learner.config.has_device_masters)
+    return models * (held + learner.budget.tokens * token + _BLOCKS)
 
 
-def _held_bytes(model: torch.nn.Module, *, has_reference: bool, moments: bool = True) -> float:
-    """Weights, gradients, and where they are on the device too, AdamW's moments and the reference."""
+def _held_bytes(model: torch.nn.Module, *, has_reference: bool, moments: bool = True, masters: bool = False) -> float:
+    """Weights, gradients, and where they are on the device too, AdamW's moments, the masters and the reference."""
     own = sum(weights.nbytes for weights in model.parameters())
-    trained = sum(weights.nbytes for weights in model.parameters() if weights.requires_grad)
-    return own + trained * (1 + 2 * moments + has_reference)
+    trained = [weights for weights in model.parameters() if weights.requires_grad]
+    copy = sum(weights.nbytes for weights in trained)
+    learning = sum(4 * weights.numel() for weights in trained) if masters else copy
+    return own + learning * (1 + 2 * moments + masters) + copy * has_reference
 
 
 def check_offloaded(learner: Learner) -> None:

@@ -29,7 +29,7 @@ from manyturn.trainers.learn.passes.trie.attention import ATTENTION, tree_attent
 from manyturn.trainers.learn.passes.trie.tree import Tree
 
 _LAYERS = (2, 3)  # that are counted
-_COUNTED = ("gradient_checkpointing", "lora_rank", "lora_layers", "micro_tokens")  # options that change a pass
+_COUNTED = ("gradient_checkpointing", "lora_rank", "lora_layers", "micro_tokens", "weights")  # that change a pass
 _NO_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "lift_fresh", "detach"}
 _CPU_ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
 
@@ -173,7 +173,9 @@ def _counted(
 
 def model_to_learn(config: PreTrainedConfig, learner: LearnerConfig) -> PreTrainedModel:
     """A model as it is learnt, with adapters if they are; its tensors have no numbers."""
-    bare: Any = _Bare(weightless(config, torch.bfloat16 if learner.lora_rank else torch.float32))
+    bare: Any = _Bare(
+        weightless(config, torch.bfloat16 if learner.lora_rank or learner.weights == "bfloat16" else torch.float32)
+    )
     if learner.lora_rank:
         with torch.device("meta"):
             add_adapters(bare, learner, 0)

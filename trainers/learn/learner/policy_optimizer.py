@@ -8,6 +8,7 @@ import torch
 from manyturn.agents.model.model_internals import host_copy
 from manyturn.trainers.learn.learner.cpu_offload import HostWeights
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.passes.master_weights import MasterWeights, load_masters
 from manyturn.trainers.learn.passes.optimizer_state import complete, load_optimizer, named_state, optimizer_tensors
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 
@@ -28,8 +29,12 @@ class PolicyOptimizer:
     def __init__(self, model: torch.nn.Module, config: LearnerConfig):
         self._config = config
         self.trained = [p for p in model.parameters() if p.requires_grad]
-        self._host = HostWeights(self.trained) if config.offload_optimizer else None
-        self._stepped = self.trained if self._host is None else self._host.own
+        self._masters: MasterWeights | None = None
+        if config.offload_optimizer:
+            self._masters = HostWeights(self.trained)
+        elif config.weights == "bfloat16":
+            self._masters = MasterWeights(self.trained)
+        self._stepped = self.trained if self._masters is None else self._masters.own
         self.adamw = torch.optim.AdamW(self._stepped, lr=config.lr, weight_decay=config.weight_decay, fused=True)
         self.updates = self.skipped = self._bad_in_a_row = 0
         self.lr = config.lr
@@ -46,7 +51,8 @@ class PolicyOptimizer:
         Raises:
             LearningFailed: it was the third in a row that was not finite.
         """
-        norm = complete(torch.nn.utils.clip_grad_norm_(self.trained, self._config.max_grad_norm))
+        summed = self.trained if self._masters is None else self._masters.summed
+        norm = complete(torch.nn.utils.clip_grad_norm_(summed, self._config.max_grad_norm))
         if torch.isfinite(norm):
             self._step()
             self.updates += 1
@@ -68,18 +74,18 @@ class PolicyOptimizer:
             weights.grad = None
 
     def _step(self) -> None:
-        if self._host is None:
+        if self._masters is None:
             self.adamw.step()
             return
-        self._host.take_gradients()
+        self._masters.take_gradients()
         self.adamw.step()
-        self._host.give()
+        self._masters.give()
 
     def forget(self) -> None:
         """Begin again without momentum, from the weights as they are, whoever has changed them."""
         self.adamw.state.clear()
-        if self._host is not None:
-            self._host.follow()
+        if self._masters is not None:
+            self._masters.follow()
 
     def plain(self) -> dict[str, Any]:
         """JSON values that a resumed run must go on from."""
@@ -93,7 +99,7 @@ class PolicyOptimizer:
         """Its state by name, for checkpoints."""
         tensors = optimizer_tensors("optimizer", self.adamw, self._stepped)
         return tensors | (
-            {} if self._host is None else {n: host_copy(value) for n, value in self._host.state().items()}
+            {} if self._masters is None else {n: host_copy(value) for n, value in self._masters.state().items()}
         )
 
     def state(self) -> dict[str, torch.Tensor]:
@@ -102,6 +108,8 @@ class PolicyOptimizer:
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``; those of other names are left alone."""
-        if self._host is not None:
-            self._host.load(tensors)
+        if self._masters is not None:
+            self._masters.load(tensors)
+        else:
+            load_masters(tensors, self.trained)  # of a run that learnt in bfloat16 before
         load_optimizer("optimizer", self.adamw, self._stepped, tensors)

@@ -20,8 +20,8 @@ def checkpoint_bytes(learner: Learner) -> int:
     )
     weights = [weights for weights in learner.model.parameters() if weights.requires_grad]
     reference = sum(each.nbytes for each in weights)
-    masters = 0  # of offloaded weights in bfloat16 the host's, and their moments, are float32
-    if learner.config.offload_optimizer:
+    masters = 0  # of weights in bfloat16, which are float32 as their moments are
+    if learner.config.has_masters:
         masters = sum((12 - 2 * each.itemsize) * each.numel() for each in weights if each.itemsize < 4)
     saved = trained if learner.config.lora_rank else own
     return saved + 2 * trained + masters + learner.objective.keeps_reference * reference

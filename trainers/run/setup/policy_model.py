@@ -6,6 +6,7 @@ import torch
 
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.model.model_config import MODELS, ModelContext
+from manyturn.agents.model.model_internals import move
 from manyturn.envs.contract.options.options import ConfigError
 from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.recipe.config import RunConfig
@@ -27,9 +28,11 @@ def policy_model(config: RunConfig, device: torch.device, texts: Sequence[str]) 
     Args:
         texts: what a model without words of its own takes them from.
     """
-    lora = bool(config.learner.lora_rank)
-    context = ModelContext(device, not lora, texts, config.seed, config.agent.max_context)
+    lora, is_coarse = bool(config.learner.lora_rank), config.learner.weights == "bfloat16"
+    context = ModelContext(device, not (lora or is_coarse), texts, config.seed, config.agent.max_context)
     language: LanguageModel = MODELS.apply(config.model, context)
     if lora:
         add_adapters(language, config.learner, config.seed)
+    elif is_coarse:
+        move(language.model, torch.bfloat16)
     return language

@@ -278,8 +278,8 @@ async def open_run(
         pinned: role -> partner that played it until the checkpoint, see ``FrozenRoles``.
     """
     device = choose_device(config.device)
-    if config.learner.offload_optimizer:
-        _check_offload(device, 1 if ranks is None else ranks.size)
+    if config.learner.has_masters:
+        _check_masters(config, device, config.placement.ranks if ranks is None else ranks.size)
     if device.type == "cpu":
         keep_freed_memory()
     rollout = config.rollout
@@ -340,7 +340,14 @@ def _share_threads(trainees: Sequence[Trainee]) -> None:
         torch.set_num_threads(1)  # each pass has its own thread, and the engine's operations are as small
 
 
-def _check_offload(device: torch.device, ranks: int) -> None:
+def _check_masters(config: RunConfig, device: torch.device, ranks: int) -> None:
+    if config.learner.weights == "bfloat16" and ranks > 1:
+        raise ConfigError(
+            f"learner.weights = 'bfloat16' does not go together with {ranks} ranks, whose shards are float32: leave it "
+            "out, or train with one rank"
+        )
+    if not config.learner.offload_optimizer:
+        return
     if ranks > 1:
         raise ConfigError(
             f"learner.offload_optimizer does not go together with {ranks} ranks, which share AdamW's moments out "

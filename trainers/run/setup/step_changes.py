@@ -13,6 +13,7 @@ from manyturn.trainers.run.setup.step_forecast import StepForecast
 
 CHANGES: Sequence[Mapping[str, Mapping[str, Any]]] = (
     {"learner": {"old_logprobs": "engine"}},
+    {"learner": {"weights": "bfloat16"}},
     {"learner": {"gradient_checkpointing": False}},
     {"engine": {"reproducible": False}},
     {"engine": {"merge_adapters": True}},

@@ -200,6 +200,7 @@ def _context(config: RunConfig, model: PreTrainedConfig) -> EngineContext:
         reference=config.objective.keeps_reference,
         moments=not config.learner.offload_optimizer,
         max_context=config.agent.max_context,
+        own_weights=config.order.is_asynchronous,
     )
 
 
@@ -214,7 +215,13 @@ def _engine_bytes(
         return 0.0, 0.0
     token = cache_shape(context.model.config, torch.bfloat16).position_bytes
     most = getattr(config.engine, "max_batch", 256) * context.max_context * token
-    return weights + min(most, cache_room(gpu.memory, held + weights, on_gpu=True)), 0.0
+    own = weights if _has_copy(config) else 0.0
+    return own + min(most, cache_room(gpu.memory, held + own, on_gpu=True)), 0.0
+
+
+def _has_copy(config: RunConfig) -> bool:
+    """True if engine ``transformers`` draws with a copy of the weights."""
+    return config.learner.weights == "float32" or config.order.is_asynchronous
 
 
 def _pass_shape(config: RunConfig, episodes: StepEpisodes) -> PassShape:
@@ -293,5 +300,7 @@ def _prompts(gpu: Gpu, episodes: StepEpisodes, weights: float, reading: PassCoun
 
 def _weights(config: RunConfig, gpu: Gpu, weights: float) -> ForecastPart:
     own = not config.engine.is_separate
+    if own and not _has_copy(config):
+        return ForecastPart("weights to the engine", 0.0, "nothing: it draws with the learner's")
     seconds = 3 * weights / (BUS * gpu.bus) if own else (0.1 if config.learner.lora_rank else weights / FILE)
     return ForecastPart("weights to the engine", seconds, "the bus" if own else "files and hashes")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -99,33 +100,39 @@ def richer(sample: Sample) -> Sample:
     return replace(sample, commands=commands)
 
 
-@pytest.mark.parametrize("packing", ["auto", "packed", "trie"])
-@pytest.mark.parametrize("micro_tokens", [64, 16384])
+@cache
+def expected() -> tuple[list[Sample], np.ndarray, dict[str, np.ndarray], list[torch.Tensor]]:
+    """Samples, credit of their tokens, what each token's numbers should be, and the gradient of reinforce."""
+    language, samples = make(double=True), [richer(sample) for sample in samples_of(episodes())]
+    loss, numbers, credits = torch.zeros((), dtype=torch.float64), defaultdict[str, list[float]](list), list[float]()
+    for number, sample in enumerate(samples):
+        for start, tree in sample.commands.items():
+            logs, said = dense(language, sample, start)
+            shares = dict(zip(tree.replies, logs.exp().tolist(), strict=True))
+            logprobs, entropies = step_by_step(shares, list(tree.replies[said]))
+            assert sum(entropies) > 0.1 and abs(sum(logprobs) - float(logs[said].detach())) < 1e-12
+            credit = float(np.float32(np.sin(3 * start + number)))
+            loss = loss - credit * logs[said]
+            credits += [credit] * len(logprobs)
+            numbers["logprob"] += logprobs
+            numbers["entropy"] += entropies
+    (loss / len(credits)).backward()
+    gradient = [weights.grad.clone() for weights in language.model.parameters()]
+    return samples, np.array(credits), {name: np.array(row) for name, row in numbers.items()}, gradient
+
+
+@pytest.mark.parametrize(("packing", "micro_tokens"), [("auto", 64), ("packed", 16384), ("trie", 64), ("trie", 16384)])
 def test_the_gradient_is_that_of_a_softmax_over_whole_commands(packing, micro_tokens):
-    samples = [richer(sample) for sample in samples_of(episodes())]
+    samples, credit_T, numbers, exact = expected()
     made = learner(make(double=True), packing=packing, micro_tokens=micro_tokens)
     step, gradient, update = made.read(samples), list[torch.Tensor](), made.optimizer.update
-    rows, spreads = step.logprob, step.entropy
+    assert np.allclose(step.at_replies(step.logprob), numbers["logprob"], atol=1e-6)
+    assert np.allclose(step.at_replies(step.entropy), numbers["entropy"], atol=1e-6)
     made.optimizer.update = lambda: (gradient.extend(w.grad.clone() for w in made.optimizer.trained), update())[1]
-    lengths = [[int((s.reply == s.reply[start]).sum()) for start in s.commands] for s in samples]
-    credits = [[float(np.float32(np.sin(3 * start + i))) for start in s.commands] for i, s in enumerate(samples)]
-    credit_T = np.concatenate([np.repeat(own, counts) for own, counts in zip(credits, lengths, strict=True)])
     figures = made.learn(step, credit_T, 1.0, (0,))
-
-    exact, loss = make(double=True), torch.zeros((), dtype=torch.float64)
-    for sample, own, row, spread in zip(samples, credits, rows, spreads, strict=True):
-        for start, credit in zip(sample.commands, own, strict=True):
-            logs, said = dense(exact, sample, start)
-            loss = loss - credit * logs[said]
-            shares = dict(zip(sample.commands[start].replies, logs.exp().tolist(), strict=True))
-            reply = slice(start, start + len(sample.commands[start].replies[said]))
-            logprobs, entropies = step_by_step(shares, sample.ids[reply].tolist())
-            assert np.allclose(row[reply], logprobs, atol=1e-6) and np.allclose(spread[reply], entropies, atol=1e-6)
-            assert sum(entropies) > 0.1 and abs(sum(logprobs) - float(logs[said].detach())) < 1e-12
-    (loss / len(credit_T)).backward()
-    for ours, weights in zip(gradient, exact.model.parameters(), strict=True):
-        torch.testing.assert_close(ours, weights.grad, rtol=0, atol=1e-9)
     assert max(float(weights.abs().max()) for weights in gradient) > 1e-3
+    for ours, theirs in zip(gradient, exact, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
     if packing == "packed":
         tokens, listed = sum(map(len, samples)), sum(sample.listed for sample in samples)
         assert figures["packing_ratio"] == pytest.approx(1 + listed / tokens)

@@ -3,7 +3,7 @@
 There are two ways, and both give the same. On a GPU all runs attend in one call of variable lengths
 (``segment_attention.py``), which launches few operations. On a CPU each run attends in a call of its own
 (``piece_attention.py``), which takes less time there; so it is too for types and sizes that the GPU's kernel has not,
-and in passes with listed commands.
+and in passes with listed commands, which were never run on a GPU.
 """
 
 import contextlib
