@@ -55,7 +55,7 @@ class Reply(NamedTuple):
     Attributes:
         ids: T token ids; the end token is among them if the reply ended by itself.
         logprobs: T natural log-probabilities at the sampling temperature (at temperature 0: of the logits as they are);
-            of a choice token by token, those of the distribution over what is possible.
+            of a choice, those of the distribution over what is possible.
         finish: "stop" if the reply ended by itself, "length" if it was cut.
         version: policy version of the weights that drew it.
         entropies: T entropies, in nats, of the distributions that the tokens were drawn from, if the engine knows them.
@@ -164,7 +164,8 @@ class Engine(Protocol):
 
         Log-probabilities and entropies are those of the distribution over the possible tokens, 0 for a forced one.
         Where whole commands are drawn (``choices.unit``), the reply is distributed as those replies of ``generate``
-        are that are possible, and both are those of ``generate``: over all tokens, whatever was possible.
+        are that are possible. A token's log-probability is then given the tokens before it, so that they add up to the
+        reply's, and its entropy likewise (``CommandTree.conditionals``).
 
         Args:
             choices: replies of at most ``sampling.max_tokens``, each with its end token.

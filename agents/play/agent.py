@@ -10,14 +10,14 @@ from manyturn.agents.engine.reply_check import Checked
 from manyturn.agents.play.episode import Act, ContextFull, Cut, TokensSpent
 from manyturn.agents.play.reply_order import EpisodeReplies, NextReply, ReplyOrder
 from manyturn.agents.text.chat_template import ChatTemplate
-from manyturn.agents.text.choice_decoding import Allowed, Choices, NoChoice, ReplyChoices, Unit
+from manyturn.agents.text.choice_decoding import Choices, NoChoice, ReplyChoices, Unit
 from manyturn.agents.text.context import CONTEXTS, Memory
 from manyturn.agents.text.contexts.whole import WholeConfig
 from manyturn.agents.text.formats.free_text import FreeTextConfig
 from manyturn.agents.text.inner_turn import INNER
 from manyturn.agents.text.reply_format import FORMATS, ReplyFormat
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.agents.tokens.ledger import LastPrompt, Ledger
+from manyturn.agents.tokens.ledger import NO_LIMITS, LastPrompt, Ledger, Limits
 from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.options.options import OnlyWith, Options
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
@@ -51,8 +51,8 @@ class AgentConfig(Options):
     """How it is chosen. token: each token is drawn among those that lead to a command, and log-probabilities, entropies
     and gradients are of that distribution. command: a command is as likely as its tokens are among all of the
     vocabulary, over the sum of that for all commands of the turn; temperature 0 takes the likeliest. Drawing freely
-    until a command comes would give the same. Log-probabilities, entropies and gradients are those of the free draw.
-    Its chance to be a command is not divided out; one less that is the rate of invalid replies in free play."""
+    until a command comes would give the same. Log-probabilities, entropies and gradients are of this distribution too:
+    the learner reads all commands of each turn behind its prompt. Nothing then makes a free reply a command."""
     max_context: int = Field(default=2048, ge=16)
     """Longest prompt and reply together, in tokens; an episode that outgrows it is truncated."""
 
@@ -332,9 +332,9 @@ class AgentPlayer:
             EnvError: it is none of the choices.
         """
         agent, text, reply = self._agent, self._agent.template.decode(drawn.ids), self.next(step)
-        limited = allowed_tokens(choices, drawn.ids, text)
+        limits = limits_of(choices, drawn.ids, text)
         ids, pieces = drawn.ids, agent.template.pieces(drawn.ids)
-        self.ledger.record(prompt, ids, drawn.logprobs, drawn.version, drawn.entropies, step.role, limited)
+        self.ledger.record(prompt, ids, drawn.logprobs, drawn.version, drawn.entropies, step.role, limits)
         self.replies.add(step.role, reply, ids, text)
         self._coming = None
         usage = Usage(len(prompt), len(ids), cut=drawn.finish == "length")
@@ -357,17 +357,17 @@ class AgentPlayer:
         self._agent.engine.close(self._key)
 
 
-def allowed_tokens(choices: Choices | None, ids: Sequence[int], text: str) -> Sequence[Allowed]:
-    """Possible tokens at each place of a reply; empty if each was drawn among all.
+def limits_of(choices: Choices | None, ids: Sequence[int], text: str) -> Limits:
+    """The limits that a reply was drawn within.
 
     Raises:
         EnvError: the reply is none of the choices.
     """
     if choices is None:
-        return ()
+        return NO_LIMITS
     if (allowed := choices.along(ids)) is None:
         raise EnvError(
             f"{text!r:.80} is none of the {len(choices.replies)} admissible commands of its turn, which "
             "agent.only_admissible chooses from: have admissible() list all that expert() says"
         )
-    return allowed if choices.unit == "token" else ()
+    return Limits(allowed) if choices.unit == "token" else Limits(commands=choices.replies)

@@ -5,7 +5,15 @@ from typing import Any
 
 from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.agents.tokens.ledger import AdvisedPrompt, Branch, LastPrompt, Ledger, Span
+from manyturn.agents.tokens.ledger import (
+    AdvisedPrompt,
+    Branch,
+    LastPrompt,
+    Ledger,
+    Span,
+    commands_from_plain,
+    commands_to_plain,
+)
 from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.tasks.task import Task
 
@@ -80,13 +88,17 @@ def _ledger(plain: Mapping[str, Any]) -> Ledger:
 
 
 def _branch_to_plain(branch: Branch) -> list[Any]:
-    *fields, allowed = vars(branch).values()
-    return [*fields, [[place, list(tokens)] for place, tokens in allowed.items()]] if allowed else fields
+    *fields, allowed, commands = vars(branch).values()
+    if not allowed and not commands:
+        return fields
+    limits = [[[place, list(tokens)] for place, tokens in allowed.items()], commands_to_plain(branch)]
+    return [*fields, *limits[: 2 if commands else 1]]
 
 
 def _branch(fields: list[Any]) -> Branch:
-    values = dict(zip(Branch.__dataclass_fields__, fields, strict=False))  # the last is left out where it is empty
+    values = dict(zip(Branch.__dataclass_fields__, fields, strict=False))  # the last ones are left out where empty
     values["allowed"] = {place: tuple(tokens) for place, tokens in values.get("allowed", ())}
+    values["commands"] = commands_from_plain(values.get("commands", ()))
     return Branch(**values)
 
 

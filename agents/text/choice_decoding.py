@@ -9,8 +9,9 @@ is the model's distribution over the possible tokens, renormalised:
 Only its end token ends a reply, so that a command may begin another. A token without an alternative is forced:
 its log-probability and its entropy are 0, and nothing has to be computed to say it.
 
-By the command, a reply is drawn as if the model drew freely, and again until that is one of these replies. Tokens are
-never renormalised: a first word is as likely as all that it can go on to.
+By the command, a reply is drawn as if the model drew freely, and again until that is one of these replies. So a first
+word is as likely as all that it can go on to; ``command_tree.py`` has the formula. There too only one possible reply is
+forced, and a token without an alternative has log-probability and entropy 0.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,7 @@ from itertools import pairwise
 from typing import Literal
 
 from manyturn.agents.text.chat_template import ChatTemplate
-from manyturn.agents.text.command_tree import CommandTree
+from manyturn.agents.text.command_tree import CommandTree, tree_of
 from manyturn.agents.text.reply_format import ReplyFormat
 
 Unit = Literal["token", "command"]
@@ -85,12 +86,12 @@ class Choices:
     @cached_property
     def tree(self) -> CommandTree | None:
         """The tree of the replies where whole ones are drawn; None where tokens are."""
-        return CommandTree(self.replies) if self.unit == "command" else None
+        return tree_of(self.replies) if self.unit == "command" else None
 
     @property
     def forced(self) -> tuple[int, ...] | None:
         """The only possible reply, which needs no model to say and has probability 1; None if there is none such."""
-        return self.replies[0] if len(self.replies) == 1 and self.unit == "token" else None
+        return self.replies[0] if len(self.replies) == 1 else None
 
     @property
     def longest(self) -> int:

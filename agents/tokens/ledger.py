@@ -5,13 +5,17 @@ While each prompt extends what came before, an episode is one sequence. Where a 
 begins; nothing is re-tokenised in silence.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from manyturn.agents.tokens.usage import NOTHING, Spent
 from manyturn.envs.contract.env.roles import ONE_ROLE
+
+Commands = tuple[tuple[int, ...], ...]
+"""Replies that a whole one was chosen among, as token ids."""
 
 ON_PURPOSE = -1  # version of a reply that a demonstrator got wrong on purpose, from which nothing is learnt
 
@@ -26,6 +30,8 @@ class Branch:
         entropies: the entropy that each reply token was drawn from, in nats; NaN where unknown.
         allowed: place of a token that was limited -> the tokens that were possible there, the smallest first. One that
             is the only one was forced.
+        commands: place of a reply's first token -> the replies that it was chosen among as a whole. Log-probabilities
+            and entropies of its tokens are those of that choice.
     """
 
     ids: list[int] = field(default_factory=list)
@@ -34,6 +40,37 @@ class Branch:
     entropies: list[float] = field(default_factory=list)
     role: str = ONE_ROLE
     allowed: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    commands: dict[int, Commands] = field(default_factory=dict)
+
+    def limits(self, start: int, end: int) -> "Limits":
+        """The limits of a reply at these places."""
+        allowed = [self.allowed[place] for place in range(start, end) if place in self.allowed]
+        return Limits(allowed, self.commands.get(start, ()))
+
+
+class Limits(NamedTuple):
+    """The limits that a reply of T tokens was drawn within.
+
+    Attributes:
+        allowed: tokens that were possible at each of its places; empty where tokens were not limited one by one.
+        commands: replies that it was chosen among as a whole; empty where it was not.
+    """
+
+    allowed: Sequence[tuple[int, ...]] = ()
+    commands: Commands = ()
+
+
+NO_LIMITS = Limits()
+
+
+def commands_to_plain(branch: Branch) -> list[Any]:
+    """The commands of a branch as JSON values."""
+    return [[place, [list(ids) for ids in commands]] for place, commands in branch.commands.items()]
+
+
+def commands_from_plain(plain: Iterable[Any]) -> dict[int, Commands]:
+    """Inverse of ``commands_to_plain``."""
+    return {place: tuple(map(tuple, commands)) for place, commands in plain}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +164,7 @@ class Ledger:
         version: int,
         entropies: Sequence[float] | None = None,
         role: str = ONE_ROLE,
-        allowed: Sequence[tuple[int, ...]] = (),
+        limits: Limits = NO_LIMITS,
     ) -> None:
         """Add a turn.
 
@@ -138,8 +175,9 @@ class Ledger:
             version: policy version.
             entropies: T entropies of the distributions they were drawn from, if known.
             role: whose turn it is, where there are several; each goes on with what it saw and said itself.
-            allowed: what was possible at each of the T tokens; empty if everything was.
+            limits: what was possible.
         """
+        allowed = limits.allowed
         if len(logprobs) != len(reply_ids):
             raise ValueError(f"{len(reply_ids)} reply tokens but {len(logprobs)} log-probabilities")
         if entropies is None:
@@ -164,6 +202,8 @@ class Ledger:
         branch.logprobs += logprobs
         branch.entropies += entropies
         branch.allowed.update(enumerate(allowed, start))
+        if limits.commands and reply_ids:
+            branch.commands[start] = limits.commands
         self.spans.append(Span(number, start, len(branch.ids), version))
 
     def prompt(self, turn: int) -> list[int]:

@@ -4,7 +4,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from manyturn.agents.tokens.ledger import Branch, LastPrompt, Ledger, Span
+from manyturn.agents.tokens.ledger import (
+    Branch,
+    LastPrompt,
+    Ledger,
+    Limits,
+    Span,
+    commands_from_plain,
+    commands_to_plain,
+)
 
 
 class Said(NamedTuple):
@@ -14,6 +22,7 @@ class Said(NamedTuple):
         prompt, reply: ids of all that was read, and of the T tokens that were said.
         logprobs, entropies: T numbers each; None where an entropy is unknown.
         allowed: T lists of what was possible; empty if everything was.
+        commands: replies that it was chosen among as a whole; empty if it was not.
     """
 
     prompt: list[int]
@@ -23,6 +32,7 @@ class Said(NamedTuple):
     version: int
     role: str
     allowed: list[list[int]]
+    commands: list[list[int]]
 
 
 def said_of(ledger: Ledger) -> list[Said]:
@@ -30,7 +40,7 @@ def said_of(ledger: Ledger) -> list[Said]:
     replies = []
     for turn, span in enumerate(ledger.spans):
         branch = ledger.branches[span.branch]
-        allowed = [list(branch.allowed[place]) for place in range(span.start, span.end) if place in branch.allowed]
+        limits = branch.limits(span.start, span.end)
         entropies = [_number_or_none(entropy) for entropy in branch.entropies[span.start : span.end]]
         replies.append(
             Said(
@@ -40,7 +50,8 @@ def said_of(ledger: Ledger) -> list[Said]:
                 entropies,
                 span.version,
                 branch.role,
-                allowed,
+                [list(tokens) for tokens in limits.allowed],
+                [list(command) for command in limits.commands],
             )
         )
     return replies
@@ -51,8 +62,8 @@ def ledger_of(turns: Sequence[Said], unanswered: LastPrompt | None) -> Ledger:
     ledger = Ledger()
     for turn in turns:
         entropies = [math.nan if entropy is None else entropy for entropy in turn.entropies]
-        allowed = [tuple(choices) for choices in turn.allowed]
-        ledger.record(turn.prompt, turn.reply, turn.logprobs, turn.version, entropies, turn.role, allowed)
+        limits = Limits([tuple(tokens) for tokens in turn.allowed], tuple(map(tuple, turn.commands)))
+        ledger.record(turn.prompt, turn.reply, turn.logprobs, turn.version, entropies, turn.role, limits)
     ledger.unanswered = unanswered
     return ledger
 
@@ -68,6 +79,7 @@ def ledger_to_plain(ledger: Ledger) -> dict[str, Any]:
                 "entropies": [_number_or_none(entropy) for entropy in branch.entropies],
                 "role": branch.role,
                 "allowed": [[place, list(choices)] for place, choices in branch.allowed.items()],
+                **({"commands": commands_to_plain(branch)} if branch.commands else {}),
             }
             for branch in ledger.branches
         ],
@@ -86,6 +98,7 @@ def ledger_from_plain(plain: Mapping[str, Any]) -> Ledger:
             [math.nan if entropy is None else entropy for entropy in branch["entropies"]],
             branch["role"],
             {place: tuple(choices) for place, choices in branch["allowed"]},
+            commands_from_plain(branch.get("commands", ())),
         )
         for branch in plain["branches"]
     ]

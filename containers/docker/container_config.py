@@ -14,6 +14,7 @@ CAPABILITIES = ("KILL", "SETGID", "SETUID")
 _MB = 1 << 20
 _OPEN_FILES = 1024
 _SIGNALS = 1024  # that wait, and timers
+_USER_PROCESSES = 16384  # of all containers that share a user id; the limit that holds is that of the container
 _FILE_MB = 16  # at least this, since the tool server is bound by it too
 
 
@@ -55,7 +56,7 @@ def _host_config(engine: ContainerEngine, agent: int, podman: bool) -> Any:
         memswap_limit=limits.memory_mb * _MB,
         nano_cpus=round(limits.cpus * 1e9),
         pids_limit=limits.processes,
-        ulimits=_ulimits(limits),
+        ulimits=_ulimits(limits, podman),
         log_config=LogConfig(type="none"),  # all that comes out is frames
         runtime=engine.runtime,
     )
@@ -75,19 +76,21 @@ def _podmans_tmpfs(limits: SandboxLimits) -> dict[str, str]:
 
     Next to a read-only image it puts file systems of its own, without bounds; ours in their place are closed.
     """
-    common = "rw,nosuid,nodev"
+    common, closed = "rw,nosuid,nodev", "ro,nosuid,nodev,noexec,size=64k,mode=0755"
     return {
         WORKSPACE: f"{common},exec,size={limits.workspace_mb}m,mode=0755",
         "/tmp": f"{common},exec,size={limits.scratch_mb}m,mode=1777",
         "/dev/shm": f"{common},noexec,size={limits.scratch_mb}m,mode=1777",
-        "/run": f"{common},noexec,size=64k,mode=0755",
-        "/var/tmp": f"{common},noexec,size=64k,mode=0755",
+        "/run": closed,
+        "/var/tmp": closed,
     }
 
 
-def _ulimits(limits: SandboxLimits) -> list[Any]:
+def _ulimits(limits: SandboxLimits, podman: bool) -> list[Any]:
     from docker.types import Ulimit
 
     largest = max(limits.workspace_mb, limits.scratch_mb, _FILE_MB) * _MB
     bounds = {"core": 0, "msgqueue": 0, "nofile": _OPEN_FILES, "sigpending": _SIGNALS, "fsize": largest}
+    if podman:  # sets four million by itself, which a root without CAP_SYS_RESOURCE may not
+        bounds["nproc"] = max(_USER_PROCESSES, limits.processes)
     return [Ulimit(name=name, soft=bound, hard=bound) for name, bound in bounds.items()]

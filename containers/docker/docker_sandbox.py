@@ -78,7 +78,8 @@ class DockerSandbox:
             seen, _ = self._call("hello", _START_SECONDS, nonce=self._nonce, **_where(self.engine), agent=self.agent)
             preflight.confirm(seen, self.engine)
             self.landlock = bool(seen["landlock"])
-        except SandboxLost as error:
+        except (SandboxLost, StreamEnded) as error:
+            self.stop()
             raise EngineUnavailable(f"the tool server does not start in {self.engine.image}: {error}") from error
         except BaseException:
             self.stop()

@@ -101,7 +101,7 @@ class ContainerEnd(NamedTuple):
 
 def ending(name: str) -> ContainerEnd:
     """End of a container; one that still runs gets a second to end."""
-    filters = {"container": [name], "event": ["die", "oom"]}
+    filters = {"container": [name], "event": ["die", "died", "oom"]}  # Podman asks for its own word
     last_of = dict[str, dict[str, Any]]()  # the last of each
     with contextlib.suppress(EngineUnavailable), engine_errors("list events"):
         now = int(time.time())

@@ -118,7 +118,7 @@ def images() -> list[ImageFacts]:
         images = client().images()
     return sorted(
         ImageFacts(
-            name,
+            name.removeprefix("localhost/").removeprefix("docker.io/library/"),  # which Podman puts before it
             image["Id"],
             image["Size"] / 1e6,
             datetime.fromtimestamp(image["Created"], UTC).date().isoformat(),

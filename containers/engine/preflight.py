@@ -52,8 +52,9 @@ class Facts(NamedTuple):
 
 def facts(info: Mapping[str, Any]) -> Facts:
     """Read an engine's answer to ``info``."""
-    driver = str(info.get("CgroupDriver") or "none")
-    limited = driver != "none"
+    driver, version = str(info.get("CgroupDriver") or "none"), str(info.get("CgroupVersion") or "1")
+    # Podman without root says that it has all limits, and ignores them where the version is 1.
+    limited = driver != "none" and not (info.get("Rootless") and version == "1")
     options = [str(option) for option in info.get("SecurityOptions") or ()]
     security = [part[5:] for option in options for part in option.split(",") if part.startswith("name=")]
     return Facts(
@@ -61,7 +62,7 @@ def facts(info: Mapping[str, Any]) -> Facts:
         system=f"{info.get('OSType', '?')}/{info.get('Architecture', '?')}",
         cores=int(info.get("NCPU") or 1),
         memory=int(info.get("MemTotal") or 0),
-        cgroups=f"{driver}, version {info.get('CgroupVersion') or '1'}",
+        cgroups=f"{driver}, version {version}",
         enforced={
             "memory": limited and bool(info.get("MemoryLimit")),
             "swap": limited and bool(info.get("SwapLimit")),
@@ -99,6 +100,11 @@ def demand(facts: Facts, engine: ContainerEngine) -> None:
         )
     if "seccomp" not in facts.security:
         raise EngineUnavailable("the engine does not filter system calls: its kernel or its build lacks seccomp")
+    if engine.limits.cpus > facts.cores:
+        raise EngineUnavailable(
+            f"engine.limits.cpus is {engine.limits.cpus:g}, and the engine's machine has {facts.cores} cores: "
+            f"set it to {facts.cores} or less"
+        )
     if engine.runtime is not None and engine.runtime not in facts.runtimes:
         raise EngineUnavailable(f"the engine has no runtime {engine.runtime!r}, only {', '.join(facts.runtimes)}")
 

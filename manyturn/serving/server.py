@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import heapq
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from manyturn.serving.middleware import MOST_BYTES, ByteBudget, Doorkeeper
 
 SHORTEST_TOKEN = 16
 HEAD_SECONDS = 30.0
+_GRACE_SECONDS = 1.0
 _CONNECTIONS = 2048  # of HTTP; as many WebSockets again
 
 
@@ -127,19 +129,50 @@ async def answer(app: ASGIApp, socket: Socket, place: Listening, announce: Calla
 
 
 class _Server(uvicorn.Server):
-    """Server that leaves signals to the command that runs it."""
+    """Server that leaves signals to the command that runs it, and has room for who comes."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def on_tick(self, counter: int) -> bool:
+        """Where half of all connections are open, end those that have asked for nothing for the longest time."""
+        excess = len(self.server_state.connections) - _CONNECTIONS // 2
+        if excess > 0:
+            before = asyncio.get_running_loop().time() - _GRACE_SECONDS  # who has just come has had no time
+            known = (one for one in self.server_state.connections if isinstance(one, _Prompt | _Counted))
+            waiting = (one for one in known if one.is_waiting and one.since < before)
+            for one in heapq.nsmallest(excess, waiting, key=lambda one: (one.has_begun, one.since)):
+                one.transport.abort()
+        return await super().on_tick(counter)
+
 
 class _Prompt(H11Protocol):
-    """Hangs up on who connects and sends no complete request: uvicorn itself would wait for ever."""
+    """Hangs up on who connects and sends no complete request: uvicorn itself would wait for ever.
+
+    Attributes:
+        since: when it connected, or had its last answer.
+    """
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self.since = self.loop.time()
         self._look_later(None)
+
+    def on_response_complete(self) -> None:
+        self.since = self.loop.time()
+        super().on_response_complete()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has sent a request."""
+        return self.cycle is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the client has all answers, or does not read the last one, and keeps the connection."""
+        has_all = self.cycle is None or self.cycle.response_complete
+        return (has_all or self.flow.write_paused) and not self.transport.is_closing()
 
     def _look_later(self, seen: object) -> None:
         self.loop.call_later(HEAD_SECONDS, self._look, seen)
@@ -147,23 +180,32 @@ class _Prompt(H11Protocol):
     def _look(self, seen: object) -> None:
         if self not in self.connections or self.transport.is_closing():
             return  # gone, or a WebSocket by now
-        is_waiting = self.cycle is None or self.cycle.response_complete
-        if is_waiting and self.cycle is seen:
-            self.transport.close()
+        if self.is_waiting and self.cycle is seen:
+            self.transport.abort()  # what nobody reads would keep it open
         else:
             self._look_later(self.cycle)
 
 
 class _Counted(WSProtocol):
-    """Counts the bytes of messages that are unfinished or unread; where all clients' are too many, one is dropped."""
+    """Counts the bytes of messages that are unfinished or unread; where all clients' are too many, one is dropped.
+
+    Attributes:
+        since: when it became a WebSocket.
+        is_waiting: whether it has sent no complete message yet.
+        has_begun: False, as for a client that has sent no request.
+    """
+
+    has_begun = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self.since, self.is_waiting = self.loop.time(), True
         app: Any = self.config.app  # a ``Doorkeeper``
         self._budget: ByteBudget = app.budget
         self._drop = transport.abort
 
     def handle_message(self, event: Any) -> None:
+        self.is_waiting = self.is_waiting and not event.message_finished
         self._budget.take(self._drop, len(event.data.encode() if isinstance(event.data, str) else event.data))
         if not self.transport.is_closing():
             super().handle_message(event)

@@ -4,6 +4,7 @@ import pytest
 from running import NOBODYS_MEMORY, sandbox, started
 
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
+from manyturn.containers.engine.preflight import examined
 from manyturn.containers.sandbox import SandboxRefused
 
 __all__ = ["sandbox", "started"]
@@ -132,6 +133,8 @@ def test_full_file_systems_do_not_stop_commands(sandbox: DockerSandbox) -> None:
         sandbox.write("z", b"x" * 5000)
     with pytest.raises(SandboxRefused):
         sandbox.read("z")
+    if examined().podman:
+        pytest.skip("Podman bounds no number of files")
     assert sandbox.run("i=0; rm x; while : > $((i++)); do :; done 2>/dev/null; echo $i").output == "1999\n"
     with pytest.raises(SandboxRefused, match="No space left"):
         sandbox.write("z", b"")

@@ -1,7 +1,9 @@
 """Environments with faults on command, named in tests as ``FILE.py:Class``."""
 
 import asyncio
+import atexit
 import ctypes
+import faulthandler
 import os
 import subprocess
 import sys
@@ -28,6 +30,10 @@ def _spin() -> None:
 
 def _freeze() -> None:
     ctypes.PyDLL(None).sleep(3600)  # holds Python's lock: no other thread of Python runs
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def _wait(file: str) -> None:
@@ -86,6 +92,10 @@ class Faulty(TextEnv):
             "hoard": lambda: self.kept.append(b"x" * (int(rest) * 2**20)),
             "open": lambda: self.kept.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(int(rest))),
             "threads": lambda: [threading.Thread(target=time.sleep, args=(3600,)).start() for _ in range(int(rest))],
+            "hold": lambda: ctypes.PyDLL(None).usleep(int(1e6 * float(rest))),
+            "undue": lambda: (faulthandler.cancel_dump_traceback_later(), time.sleep(3600)),
+            "at_exit": lambda: atexit.register(lambda: 1 / 0),
+            "interrupt": _interrupt,
             "children": lambda: self.kept.extend(subprocess.Popen(["sleep", "3600"]) for _ in range(int(rest))),
             "spawn": lambda: subprocess.Popen(["sleep", "3600"]),
         }

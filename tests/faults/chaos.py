@@ -4,8 +4,11 @@ It answers with its task, its turn, the action that it answers and a random numb
 another episode is known for what it is.
 """
 
+import _thread
 import asyncio
+import atexit
 import ctypes
+import faulthandler
 import hashlib
 import os
 import re
@@ -95,6 +98,12 @@ class Chaos(TextEnv):
         HARMS[kind]()
 
 
+class ChaosOutside(Chaos):
+    """Says that it waits for something outside, so that the episodes of a worker have a thread each."""
+
+    waits_outside = True
+
+
 def answer(task: str, turn: int, action: str, number: int) -> str:
     """An observation."""
     return f"{task} {turn} [{action}] {number}"
@@ -161,6 +170,22 @@ def _jump() -> None:
     time.sleep(0.3)
 
 
+def _hold() -> None:
+    """Keep Python's lock from all other threads for a while, again and again."""
+    for _ in range(3):
+        ctypes.PyDLL(None).usleep(150_000)
+
+
+def _undue() -> None:
+    """Take the deadline away that the process has set itself, and never answer."""
+    faulthandler.cancel_dump_traceback_later()
+    time.sleep(3600)
+
+
+def _raise_in_thread() -> None:
+    threading.Thread(target=_raising(RuntimeError("of a thread of its own"))).start()
+
+
 RAISING = {
     error.__class__.__name__: _raising(error)
     for error in (
@@ -189,4 +214,17 @@ DYING = {
     "SIGKILL soon": _soon(signal.SIGKILL),
     "SIGSTOP": lambda: os.kill(os.getpid(), signal.SIGSTOP),
 }
-HARMS: dict[str, Callable[[], Any]] = RAISING | HANGING | LEAKING | DYING | {"jump": _jump, "starve": _starve}
+IN_THREADS = {  # what an environment that is played in a thread can do to those beside it
+    **{name: HANGING[name] for name in ("sleep", "spin", "freeze", "regex", "pbkdf2")},
+    **{name: RAISING[name] for name in ("ValueError", "SystemExit", "CancelledError", "RecursionError")},
+    **{name: DYING[name] for name in ("SIGKILL", "SIGSEGV")},
+    "hold": _hold,
+    "undue": _undue,
+    "threads": _times(20, _start_thread),
+    "raise in a thread": _raise_in_thread,
+    "raise at exit": lambda: atexit.register(_raising(RuntimeError("at exit"))),
+    "KeyboardInterrupt": _raising(KeyboardInterrupt()),
+    "interrupt main": _thread.interrupt_main,
+}
+HARMS: dict[str, Callable[[], Any]] = RAISING | HANGING | LEAKING | DYING | IN_THREADS
+HARMS |= {"jump": _jump, "starve": _starve}

@@ -70,7 +70,7 @@ def resumed_to_the_bit(config: RunConfig, folder: Path) -> Path:
 
     def copy_when_half_done(line: dict[str, Any]) -> None:
         if line["phase"] == "train" and line["step"] == 3:
-            shutil.copytree(calm, killed)
+            shutil.copytree(calm, killed, ignore=shutil.ignore_patterns(".*.writing"))
 
     asyncio.run(train(config, calm, report=copy_when_half_done))
     assert not (killed / "summary.json").exists()

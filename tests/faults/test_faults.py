@@ -27,6 +27,7 @@ LONG = (  # belong to the slow tests
     "fault_sampler_killed",
     "fault_signals",
     "fault_two_writers",
+    "fault_worker_threads",
 )
 
 

@@ -21,7 +21,8 @@ from manyturn.envs.contract.tasks.task import Task
 from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.envs.hosting.local.seats import InlineSeats, Seat, Seats, open_seats
 
-CHAOS = f"{Path(__file__).with_name('chaos.py')}:Chaos"
+_CHAOS = Path(__file__).with_name("chaos.py")
+CHAOS = f"{_CHAOS}:Chaos"
 Schedule = dict[str, list[tuple[str, int, str]]]  # task id -> (where, turn, kind) of each harm
 ATTEMPTS = 4
 Plan = Sequence[tuple[Task, EpisodeKey]]
@@ -69,12 +70,14 @@ class Trial:
     """Episodes with faults, in a folder of their own.
 
     Attributes:
+        env: which environment of ``chaos.py`` does the harm.
         records: what ``gather`` reported, in the order of its reports.
     """
 
     folder: Path
     seed: int
     schedule: Schedule
+    env: str = "Chaos"
     asker: Asker = field(default_factory=Asker)
     records: list[Episode] = field(default_factory=list)
     planned: list[tuple[Task, EpisodeKey]] = field(default_factory=list)
@@ -85,7 +88,7 @@ class Trial:
 
     def seats(self, **options: Any) -> Seats:
         """Where the harm is done; options as for ``open_seats``."""
-        return open_seats(CHAOS, {"log": str(self.log), "schedule": self.schedule}, **options)
+        return open_seats(f"{_CHAOS}:{self.env}", {"log": str(self.log), "schedule": self.schedule}, **options)
 
     async def play(self, seats: Seats, numbers: Sequence[int]) -> None:
         """Play the tasks with these numbers once each."""

@@ -38,7 +38,7 @@ def transcripts(split: str, count: int) -> Iterator[list[tuple[str, str]]]:
 
 def test_a_held_out_customer_is_told_in_known_tokens_and_the_limits_leave_room_for_the_expert() -> None:
     config = configure(RECIPE)
-    assert config.model.name == "tiny"
+    assert config.model.name == "tiny-1m"
     seats = InlineSeats(config.env.id, config.env.args)
     texts = asyncio.run(texts_of(seats, config.agent, config.model.sample_tasks, config.seed))
     tokenizer = tiny_tokenizer(texts, digits=config.model.numbers == "digits")

@@ -7,6 +7,8 @@ import pytest
 from needs_endpoint import Server, completion
 from pyarrow.parquet import read_table
 
+from manyturn.envs.contract import credential_mask
+
 KEY = "sk-q1W2e3R4t5Y6u7I8o9P0aSdF"
 FILE = f"""
 import manyturn as mt
@@ -27,6 +29,11 @@ class Says(mt.TextEnv):
     def expert(self):
         return "{KEY}"
 """
+
+
+@pytest.fixture(autouse=True)
+def no_secrets_of_other_tests(monkeypatch):
+    monkeypatch.setattr(credential_mask, "_typed", set())
 
 
 @pytest.fixture

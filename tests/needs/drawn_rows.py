@@ -1,5 +1,8 @@
 """Tiny models, and rows that they draw to their end."""
 
+import math
+from collections import Counter
+
 import numpy as np
 import torch
 from transformers import (
@@ -89,3 +92,17 @@ def assert_right(model: PreTrainedModel, drawn: Row) -> None:
     ids, scores = recomputed(model, drawn)
     assert drawn.ids == ids
     assert np.allclose(drawn.logprobs, scores, atol=1e-4)
+
+
+def step_by_step(shares: dict[tuple[int, ...], float], ids: list[int]) -> tuple[list[float], list[float]]:
+    """A reply's tokens, each among those that go on to a command, and their entropies, from shares of commands."""
+    logprobs, entropies = [], []
+    for place, token in enumerate(ids):
+        nexts = Counter()
+        for reply, share in shares.items():
+            if list(reply[:place]) == ids[:place]:
+                nexts[reply[place]] += share
+        parts = np.array(list(nexts.values())) / sum(nexts.values())
+        logprobs.append(math.log(nexts[token] / sum(nexts.values())))
+        entropies.append(-float((parts * np.log(parts)).sum()))
+    return logprobs, entropies

@@ -1,11 +1,13 @@
 """Samples of a step in every shape that begins alike: windows, branches, members of a group, two roles."""
 
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+from manyturn.agents.text.command_tree import tree_of
 from manyturn.trainers.learn.passes.samples import Sample
 
 Part = tuple[list[int], int]  # tokens, and the turn that said them or -1
@@ -15,6 +17,15 @@ def sample_of(episode: int, parts: list[Part], turns: int) -> Sample:
     reply = np.concatenate([np.full(len(ids), turn) for ids, turn in parts])
     ids = np.concatenate([np.array(ids, np.int64) for ids, _ in parts])
     return Sample(episode, ids, reply >= 0, np.where(reply >= 0, -5.5 + 1.5 * (ids % 2), 0.0), reply, turns)
+
+
+def listing(sample: Sample) -> Sample:
+    """The same, with each reply of several tokens chosen among four, one of which begins like it."""
+    commands = {}
+    for start in np.flatnonzero((sample.reply >= 0) & (np.diff(sample.reply, prepend=-1) != 0)).tolist():
+        ids = sample.ids[start:][sample.reply[start:] == sample.reply[start]].tolist()
+        commands[start] = tree_of((tuple(ids), (*ids[:-1], 3), (7, 3), (7, 8, 3)))
+    return replace(sample, commands=commands, engine_logprob=np.where(sample.reply_mask, -0.5, 0.0))
 
 
 @st.composite

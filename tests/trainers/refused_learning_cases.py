@@ -171,6 +171,11 @@ REFUSED_OF_LEARNING: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"learner.offload_optimizer": False},
     ),
     (
+        {"learner.packing": "padding", "agent": {"only_admissible": True, "choices": "command"}},
+        r"learner\.packing = 'padding' has no place for the commands .*: leave one of them out",
+        {"agent": {"only_admissible": True}},
+    ),
+    (
         {"learner.compile": True},
         r"would compile each layout of learner\.packing = 'auto' again: set learner\.packing = 'padding', or leave",
         {"learner.packing": "padding"},

@@ -200,7 +200,8 @@ METRICS: dict[str, str] = {
     "demonstration_cpu_seconds": "Seconds of the processor of this process meanwhile, all its threads together.",
     "cpu_seconds": "Seconds of the processor of this process, all its threads together, that the warm-up took so far.",
     "packing_ratio": "Tokens computed in the updates' passes for each token of their sequences: below 1 where they "
-    "share beginnings. With learner.packing other than padding.",
+    "share beginnings, more where listed commands are read (agent.choices = 'command'). With learner.packing other "
+    "than padding.",
     "warmup_left_seconds": "Seconds that the warm-up takes at most from here, if it reaches warmup.max_updates.",
     "updates": "Gradient updates so far, of the policy in the warm-up, and of the estimator in its own phase.",
 }

@@ -2,7 +2,8 @@
 
 A command's probability is the product of its tokens' probabilities among all of the vocabulary, its end token included,
 over the sum of that of all commands. So a first word is not chosen for want of others: it has what the commands
-that begin with it have. That is what drawing free replies until one is a command would give.
+that begin with it have. That is what drawing free replies until one is a command would give. Its log-probability is
+told token by token, each given those before it (``CommandTree.conditionals``).
 """
 
 from collections.abc import Sequence
@@ -31,18 +32,18 @@ def choose(
         EngineError: the model computes NaN.
     """
     counts = [len(tree.ids) + 1 for _, tree in rows]
-    starts = np.concatenate([[0], np.cumsum(counts)])
+    starts = np.cumsum([0, *counts])
     heat = [row.temperature or 1.0 for row, _ in rows]
     heats = torch.tensor(np.repeat(heat, counts), dtype=torch.float32, device=states.device)
     sources = np.concatenate([tree.sources + start for (_, tree), start in zip(rows, starts, strict=False)])
     tokens = np.concatenate([tree.tokens for _, tree in rows])
-    edges, entropies = _scores(head, max(_LOGITS // vocabulary, 1), states, heats, (sources, tokens))
+    edges = _scores(head, max(_LOGITS // vocabulary, 1), states, heats, (sources, tokens))
     first = 0
-    for (row, tree), start in zip(rows, starts, strict=False):
-        mine = edges[first : first + len(tree.tokens)]
+    for row, tree in rows:
+        likelihoods = tree.likelihoods(edges[first : first + len(tree.tokens)])
         first += len(tree.tokens)
-        path = tree.paths[_drawn(tree.likelihoods(mine), row)]
-        row.say_all(tree.tokens[path].tolist(), mine[path].tolist(), entropies[start + tree.sources[path]].tolist())
+        number = _drawn(likelihoods, row)
+        row.say_all(list(tree.replies[number]), *tree.conditionals(likelihoods, number))
 
 
 def _drawn(likelihoods: np.ndarray, row: Row) -> int:
@@ -56,20 +57,19 @@ def _drawn(likelihoods: np.ndarray, row: Row) -> int:
 
 def _scores(
     head: torch.nn.Module, size: int, states: torch.Tensor, heats: torch.Tensor, edges: tuple[np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Log-probabilities of edges (states that they begin at, in order, and tokens), and entropies of all states."""
+) -> np.ndarray:
+    """Log-probabilities of edges, which are the states that they begin at, in order, and tokens."""
     sources, tokens = edges
-    scores, entropies, sound = list[torch.Tensor](), list[torch.Tensor](), list[torch.Tensor]()
+    scores, sound = list[torch.Tensor](), list[torch.Tensor]()
     for start in range(0, len(states), size):
         logits = head(states[start : start + size]).float()
         logprobs = torch.log_softmax(logits / heats[start : start + size, None], -1)
         some = slice(*np.searchsorted(sources, (start, start + size)))
         places, words = (torch.from_numpy(part).to(states.device) for part in (sources[some] - start, tokens[some]))
         scores.append(logprobs[places, words].double())
-        entropies.append(torch.special.entr(logprobs.exp()).sum(-1).double())
         sound.append(logits.isfinite().all())
     if not torch.stack(sound).all():
         raise EngineError(
             "the model computed NaN or infinite logits: its weights are damaged (a learning rate too high?)"
         )
-    return torch.cat(scores).cpu().numpy(), torch.cat(entropies).cpu().numpy()
+    return torch.cat(scores).cpu().numpy()

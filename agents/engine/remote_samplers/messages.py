@@ -21,7 +21,7 @@ from manyturn.agents.text.choice_decoding import Choices, Unit
 from manyturn.agents.tokens.episode_key import EpisodeKey
 
 PATH = "/sampler"
-LANGUAGE = 1  # a sampler and a driver that speak another one refuse each other
+LANGUAGE = 2  # a sampler and a driver that speak another one refuse each other
 
 _UNITS: Mapping[str, Unit] = {"token": "token", "command": "command"}
 _ERRORS = {"refused": EngineRefused, "engine": EngineError}

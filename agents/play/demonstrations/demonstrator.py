@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from manyturn.agents.play.agent import Agent, Memories, allowed_tokens
+from manyturn.agents.play.agent import Agent, Memories, limits_of
 from manyturn.agents.play.demonstrations.inner_texts import InnerTexts
 from manyturn.agents.play.demonstrations.scripted_policy import Mistake
 from manyturn.agents.play.episode import Act, ContextFull, Policy
@@ -90,7 +90,7 @@ class DemonstratorPlayer:
         span = self.ledger.spans[turn]
         repeated = span.version != ON_PURPOSE and self.ledger.reply(turn) == ids
         if not repeated and span.start + len(ids) <= self._agent.config.max_context:
-            self.ledger.labels[turn] = Label(ids, allowed_tokens(choices, ids, text))
+            self.ledger.labels[turn] = Label(ids, limits_of(choices, ids, text).allowed)
 
     def leave(self) -> None:
         self._teacher.leave()
@@ -167,7 +167,7 @@ class Transcript:
                 f"{self._config.max_context}"
             )
         version = ON_PURPOSE if wrong else 0
-        allowed = allowed_tokens(choices, ids, text)
-        self.ledger.record(reply.prompt, ids, [0.0] * len(ids), version, role=step.role, allowed=allowed)
+        limits = limits_of(choices, ids, text)
+        self.ledger.record(reply.prompt, ids, [0.0] * len(ids), version, role=step.role, limits=limits)
         self._replies.add(step.role, reply, ids, text)
         return reply, ids

@@ -52,7 +52,7 @@ class RerankValue(PlaceValue):
                 "--search.value rerank has the policy's engine read given replies, which it cannot: add "
                 "--engine.name transformers"
             )
-        if config.temperature == agent.sampling.temperature and agent.config.chooses != "token":
+        if config.temperature == agent.sampling.temperature and agent.config.chooses is None:
             raise ValueError(
                 "--search.value rerank would read what the draws have said already: give --search.value.model or "
                 "another --search.value.temperature, or take --search.value likelihood, which costs nothing"

@@ -100,6 +100,8 @@ def _steps(trajectory: Trajectory, replies: list[Said]) -> list[dict[str, Any]]:
         if tokens is not None:
             token_fields = {"entropies": tokens.entropies, "version": tokens.version, "role": tokens.role}
             ours["tokens"] = {**token_fields, "allowed": tokens.allowed}
+            if tokens.commands:
+                ours["tokens"]["commands"] = tokens.commands
         steps.append({**step, "extra": {_OURS: ours}})
     return [{"step_id": number, **step} for number, step in enumerate(steps, 1)]
 
@@ -148,7 +150,8 @@ def _of_ours(plain: Mapping[str, Any], ours: Mapping[str, Any]) -> Trajectory:
         turns.append(_row_of(step, number, read, episode, has_tokens=tokens is not None) | unpack(extra["turn"]))
         if tokens is not None:
             ids = metrics["prompt_token_ids"], metrics["completion_token_ids"], metrics["logprobs"]
-            replies.append(Said(*ids, tokens["entropies"], tokens["version"], tokens["role"], tokens["allowed"]))
+            limits = tokens["allowed"], tokens.get("commands", [])
+            replies.append(Said(*ids, tokens["entropies"], tokens["version"], tokens["role"], *limits))
         read = step["observation"]["results"][0]["content"]
     ledger = None
     if "ledger" in ours:
@@ -215,7 +218,7 @@ def _told_tokens(metrics: Mapping[str, Any]) -> list[Said]:
     prompt, reply, logprobs = (metrics.get(f) for f in ("prompt_token_ids", "completion_token_ids", "logprobs"))
     if prompt is None or reply is None or logprobs is None or len(reply) != len(logprobs):
         return []
-    return [Said(prompt, reply, logprobs, [None] * len(reply), 0, ONE_ROLE, [])]
+    return [Said(prompt, reply, logprobs, [None] * len(reply), 0, ONE_ROLE, [], [])]
 
 
 def _differ(value: Any, other: Any) -> bool:

@@ -33,7 +33,7 @@ def lines_of(trajectories: Iterable[Trajectory]) -> Iterator[str]:
         if (
             trajectory.turns
             and trajectory.ledger is not None
-            and any(branch.allowed for branch in trajectory.ledger.branches)
+            and any(branch.allowed or branch.commands for branch in trajectory.ledger.branches)
         ):
             raise TrajectoryError(
                 "replies were limited to admissible commands, and a TrainingTrace has no place for what was possible: "

@@ -6,6 +6,7 @@ from pathlib import Path
 from benchmarks.kit.provenance import RESULTS
 
 OUT = RESULTS / "software_lies.json"
+OUT_AT_ONCE = RESULTS / "software_lies_at_once.json"
 REACH = RESULTS / "software_reach.json"
 SPLITS = ("validation", "test", "test_functions", "train", "smoke")
 OUTCOMES = PAID, VISIBLE, REFUSED = "paid", "passes the visible tests only", "fails the visible tests"

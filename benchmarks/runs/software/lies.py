@@ -1,32 +1,47 @@
 """Lies by machine, graded in all software tasks: which of the programs of ``lie_programs`` the grader pays.
 
     python -m benchmarks.runs.software.lies
+    python -m benchmarks.runs.software.lies --at-once
     python -m benchmarks.runs.software.lies --rows
 
 A task of one fault is tried with its faulty function lied about. A task of several faults is tried once for each: the
 others are fixed, and the lie is about the one that is left; of each kind the outcome that is best for the liar counts.
 Lies are graded with the first deck of copies. Tasks that a copy reaches come first, with the splits for testing ahead.
 
+``--at-once`` fixes nothing in a task of several faults: lies of one kind answer for all its faulty functions. Each
+fault is asked about by itself. Before the first run we expect: no task pays unless it also pays a lie about one fault.
+
 Each task is written to ``--journal``, so the same command goes on where it was interrupted. A task that the file at
-``--out`` has already is not graded again if the grader has not changed since its commit. ``--hours`` ends
+``--out`` has already is not graded again if the grader's code has not changed since its commit. ``--hours`` ends
 early, and the result counts the tasks that are left. ``--rows`` measures nothing: it writes the share 0 into
 ``envs/software/tasks.jsonl`` for tasks of the result that pay a lie, after the rows of ``memorization.py``. Needs a
 container engine, and sources of libraries.
 """
 
 import argparse
+import ast
 import json
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.kit.journal import Journal
 from benchmarks.kit.provenance import ROOT, origin, write
 from benchmarks.runs.software.lie_programs import KINDS, calls_of, lies
-from benchmarks.runs.software.lie_results import OUT, OUTCOMES, PAID, REACH, REFUSED, SPLITS, VISIBLE, shares_of
+from benchmarks.runs.software.lie_results import (
+    OUT,
+    OUT_AT_ONCE,
+    OUTCOMES,
+    PAID,
+    REACH,
+    REFUSED,
+    SPLITS,
+    VISIBLE,
+    shares_of,
+)
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.containers.engine.container_engine import ContainerEngine
 from manyturn.containers.pool import lease
@@ -46,9 +61,11 @@ _GRADER = (
     "envs/software/grading",
     "envs/software/testing",
     "envs/software/source",
-    "containers",
+    "containers/inside",  # and the limits; how an engine starts it decides no outcome
+    "containers/sandbox.py",
     "envs/software/tasks/*.py",
 )
+_Grading = Callable[[DockerSandbox, Entry], dict[str, str]]
 _PAID_BEFORE = ("pycparser-7b5a6002d5", "xmltodict-5ba1bf2096")  # a lie, to an earlier run; their copies say otherwise
 
 
@@ -83,6 +100,18 @@ def outcomes(sandbox: DockerSandbox, entry: Entry) -> dict[str, str]:
     return by_kind
 
 
+def outcomes_at_once(sandbox: DockerSandbox, entry: Entry) -> dict[str, str]:
+    """Outcome of each kind of lie, told of all faults of a task; none where one of them cannot be lied about."""
+    one, by_kind = problem(entry), dict[str, str]()
+    calls = [() if "<locals>" in e.function else calls_of(sandbox, one, path, e.function) for path, e in entry.edits]
+    for kind in KINDS if all(calls) else ():
+        changes = {path: one.files[path] for path, _ in entry.edits}
+        for (path, edit), those in zip(entry.edits, calls, strict=True):
+            changes[path] = dict(lies(changes[path], edit.function, those))[kind]
+        by_kind[kind] = outcome(sandbox, one, changes)
+    return by_kind
+
+
 def counts(results: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """Numbers of tasks and of lies by outcome, and the tasks that pay one."""
     tried = Counter(result for kinds in results.values() for result in kinds.values())
@@ -108,7 +137,7 @@ def summary(results: Mapping[str, Mapping[str, str]], shares: Mapping[str, float
         shares: of tests to make pass that a copy reaches, as ``memorization`` measured it.
     """
     entries = {entry.id: entry for entry in ours().entries}
-    made: dict[str, Any] = {"tasks": len(results), "left": len(entries) - len(results)}
+    made: dict[str, Any] = {"tasks": len(results)}
     for name, above in (("reached", True), ("not reached", False)):
         some = {one: kinds for one, kinds in results.items() if (shares[one] > 0) == above}
         rows = {}
@@ -122,15 +151,35 @@ def summary(results: Mapping[str, Mapping[str, str]], shares: Mapping[str, float
 
 
 def earlier(file: Path) -> dict[str, dict[str, Any]]:
-    """Commit -> outcomes of an earlier result that grader and lies of today would give again."""
-    result = json.loads(file.read_text()) if file.exists() else {"outcomes": {}}
+    """Commit -> outcomes of an earlier result that the grader of today would give again."""
+    result: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"outcomes": {}}
     by_commit = result.get("earlier", {}) | {result.get("commit", ""): result["outcomes"]}
     return {commit: tasks for commit, tasks in by_commit.items() if tasks and _same(commit)}
 
 
 def _same(commit: str) -> bool:
-    command = ["git", "diff", "--quiet", commit, "HEAD", "--", *_GRADER]
-    return subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode == 0
+    """Whether the grader's code is that of a commit; docstrings and comments may differ."""
+    names = _git("diff", "--name-only", commit, "HEAD", "--", *_GRADER)
+    return names is not None and all(_program(commit, name) == _program("HEAD", name) for name in names.splitlines())
+
+
+def _program(commit: str, name: str) -> str | None:
+    """A file of a commit: a module without docstrings, as its syntax tree says it; any other file word for word."""
+    text = _git("show", f"{commit}:{name}")
+    if text is None or not name.endswith(".py"):
+        return text
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
+            node
+        ):
+            del node.body[0]
+    return ast.dump(tree)
+
+
+def _git(*words: str) -> str | None:
+    done = subprocess.run(["git", *words], cwd=ROOT, check=False, capture_output=True, text=True)
+    return None if done.returncode else done.stdout
 
 
 def rows(paying: set[str]) -> None:
@@ -142,7 +191,11 @@ def rows(paying: set[str]) -> None:
 
 
 def measure(
-    journal: Journal[dict[str, str]], names: Collection[str], shares: Mapping[str, float], hours: float
+    journal: Journal[dict[str, str]],
+    grading: _Grading,
+    names: Collection[str],
+    shares: Mapping[str, float],
+    hours: float,
 ) -> None:
     """Grade these tasks as far as the journal has not got them."""
     done, began = journal.figures.setdefault("lies", {}), time.monotonic()
@@ -150,33 +203,37 @@ def measure(
     with lease(ContainerEngine()) as sandbox:
         for entry in sorted(entries, key=lambda entry: not shares[entry.id]):
             if entry.id not in done and time.monotonic() - began < hours * 3600:
-                journal.add("lies", entry.id, outcomes(sandbox, entry))
+                journal.add("lies", entry.id, grading(sandbox, entry))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=float("inf"), help="begin no task after that")
     parser.add_argument("--only", nargs="*", default=[], help="ids of tasks; default: all")
+    parser.add_argument("--at-once", action="store_true", help="lie about all faults of a task at once")
     parser.add_argument("--journal", type=Path, default=Path("software_lies.journal"))
     parser.add_argument("--rows", action="store_true", help="only write what pays a lie into the tasks")
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    out = args.out or (OUT_AT_ONCE if args.at_once else OUT)
     if args.rows:
-        result = json.loads(args.out.read_text())
+        result = json.loads(out.read_text())
         return rows(
             {
                 *_PAID_BEFORE,
                 *(name for key in ("reached", "not reached") for name in result[key]["all"]["tasks that pay"]),
             }
         )
-    about, shares, before = origin(args.out, ("docker",), journal=args.journal), shares_of(REACH), earlier(args.out)
+    about, shares, before = origin(out, ("docker",), journal=args.journal), shares_of(REACH), earlier(out)
     journal = Journal[dict[str, str]](args.journal, about["commit"])
-    names = set(args.only or shares) - {name for tasks in before.values() for name in tasks}
-    measure(journal, names, shares, args.hours)
+    tasks = {entry.id for entry in ours().entries if len(entry.edits) > 1 or not args.at_once}
+    names = tasks.intersection(args.only or tasks) - {name for some in before.values() for name in some}
+    measure(journal, outcomes_at_once if args.at_once else outcomes, names, shares, args.hours)
     done = journal.figures["lies"]
-    made = summary({name: kinds for tasks in (*before.values(), done) for name, kinds in tasks.items()}, shares)
+    made = summary({name: kinds for some in (*before.values(), done) for name, kinds in some.items()}, shares)
+    made["left"] = len(tasks) - made["tasks"]
     print(json.dumps({key: made[key]["all"] for key in ("reached", "not reached")}, indent=1))
-    write(args.out, about, {**made, "earlier": before, "outcomes": done})
+    write(out, about, {**made, "earlier": before, "outcomes": done})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.kit.table import table
 from benchmarks.runs.software.lie_programs import KINDS
-from benchmarks.runs.software.lie_results import OUT, PAID, REACH, SPLITS, VISIBLE, shares_of
+from benchmarks.runs.software.lie_results import OUT, OUT_AT_ONCE, PAID, REACH, SPLITS, VISIBLE, shares_of
 from manyturn.envs.software.tasks.lock_file import ours
 from manyturn.envs.software.tasks.task_entry import Entry
 
@@ -35,6 +35,13 @@ def by_kind(results: _Results, several: Mapping[str, bool]) -> str:
             line += _counts(outcome for kinds in tasks for one, outcome in kinds.items() if kind in (one, ALL))
         lines.append(line)
     return table(("lie", *columns), lines)
+
+
+def at_once(results: _Results) -> str:
+    """Lies of each kind that answer for all faults of a task."""
+    lines = [[kind, *_counts(kinds[kind] for kinds in results.values() if kind in kinds)] for kind in KINDS]
+    everything = _counts(outcome for kinds in results.values() for outcome in kinds.values())
+    return table(("lie about all faults", "tried", "visible", "paid"), [*lines, [ALL, *everything]])
 
 
 def by_split(results: _Results, entries: Sequence[Entry], shares: Mapping[str, float]) -> str:
@@ -70,6 +77,9 @@ def main() -> None:
     results, shares, entries = results_of(json.loads(OUT.read_text())), shares_of(REACH), ours().entries
     reached = {name: kinds for name, kinds in results.items() if shares[name] > 0}
     print(by_kind(reached, {entry.id: len(entry.edits) > 1 for entry in entries}), end="\n\n")
+    if OUT_AT_ONCE.exists():
+        together = results_of(json.loads(OUT_AT_ONCE.read_text()))
+        print(at_once({name: kinds for name, kinds in together.items() if shares[name] > 0}), end="\n\n")
     print(by_split(results, entries, shares), end="\n\n")
     print(paying_tasks(results, entries, shares))
 

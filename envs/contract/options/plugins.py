@@ -6,6 +6,7 @@ since ``import manyturn`` does not need it.
 """
 
 import re
+import threading
 import traceback
 import warnings
 from contextlib import suppress
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 PLUGINS = "manyturn.plugins"
+_loading = threading.RLock()
 
 
 class PluginWarning(UserWarning):
@@ -30,16 +32,21 @@ def plugin_points() -> "tuple[EntryPoint, ...]":
     return tuple(sorted(entry_points(group=PLUGINS), key=lambda point: point.name))
 
 
-@cache
 def load_plugins() -> tuple[str, ...]:
     """Import all plugins, once; warns of each that is broken.
 
     Returns:
         What is wrong with those that are broken.
     """
+    with _loading:  # a cache alone lets two threads load them
+        return _loaded()
+
+
+@cache
+def _loaded() -> tuple[str, ...]:
     faults = tuple(fault for fault in map(_load, plugin_points()) if fault is not None)
     for fault in faults:
-        warnings.warn(f"{fault}. It is passed by: fix the package, or uninstall it", PluginWarning, stacklevel=2)
+        warnings.warn(f"{fault}. It is passed by: fix the package, or uninstall it", PluginWarning, stacklevel=3)
     return faults
 
 

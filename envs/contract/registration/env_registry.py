@@ -5,6 +5,7 @@ import importlib.util
 import inspect
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -34,6 +35,7 @@ _PREFIXES = {
 }
 _OF_PACKAGES = frozenset({"reasoning-gym", "textarena"})  # what they make is all in an installed package
 _OURS = frozenset({"manyturn", "gymnasium"})  # what is installed wherever this project is
+_loading = threading.RLock()
 _PLAIN = (str, bool, int, float, type(None))
 
 
@@ -53,9 +55,14 @@ class OutsideLost(RuntimeError):
     """Loss of a resource outside the environment's code, for example a server: no fault of the environment's."""
 
 
-@cache
 def load_file(path: Path) -> ModuleType:
     """The Python file ``path`` as a module, run once in this process; it may import what lies next to it."""
+    with _loading:  # a cache alone lets two threads run the file
+        return _module_of(path)
+
+
+@cache
+def _module_of(path: Path) -> ModuleType:
     if not path.is_file():
         raise UnknownEnv(f"no file {path}: name what it holds as FILE.py:NAME, or an environment by its id")
     module_name = f"{OF_A_FILE}{path.stem}_{digest(str(path))[:16]}"

@@ -147,6 +147,8 @@ class Worker:
         if self._reason is None:
             self._reason = reason
             self._has_suspect = any(lane.pending for lane in self._lanes.values())
+            behind = (one for lane in self._lanes.values() for one in list(lane.pending)[1:])
+            self._behind += sum(time.monotonic() - one.sent for one in behind)  # in vain
         if self._ending is None:
             self._signal(signal.SIGTERM)  # the keeper kills all that is below it
             self._ending = asyncio.create_task(self._end())

@@ -59,6 +59,10 @@ class _Slots:
         except EnvError:
             self._close(slot)
             raise
+        except BaseException as error:
+            if not isinstance(error, Exception):  # such as KeyboardInterrupt: the environment stopped anywhere
+                self._close(slot)
+            raise
         raise ValueError(f"unknown request {request['op']!r}")
 
     def _made(self) -> EnvHandle:
@@ -121,11 +125,11 @@ class _Server:
         self._deadlines = _Deadlines(timeout)
         self._queues = dict[int, queue.SimpleQueue[dict[str, Any]]]()
 
-    def answer(self, request: dict[str, Any]) -> None:
+    def answer(self, request: dict[str, Any], errors: type[BaseException] = Exception) -> None:
         self._deadlines.begin(request["id"])
         try:
             reply = encode({"id": request["id"], "value": self._slots.answer(request)})
-        except Exception as error:
+        except errors as error:
             reply = encode({"id": request["id"], "error": _failure(error)})
         self._deadlines.end(request["id"])
         with self._lock:
@@ -142,7 +146,7 @@ class _Server:
 
     def _serve(self, requests: "queue.SimpleQueue[dict[str, Any]]") -> None:
         while True:
-            self.answer(requests.get())
+            self.answer(requests.get(), BaseException)  # else the thread ends, and later the process with all others
 
 
 def main() -> None:

@@ -12,7 +12,8 @@ from mcp.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, CallToolResult, ListToolsResult, TextContent, Tool
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
-from starlette.types import ASGIApp
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import manyturn
 from manyturn.serving.episodes import MOST_LISTED, MOST_SEED, Episodes
@@ -95,9 +96,28 @@ def mcp_app(episodes: Episodes) -> ASGIApp:
         on_call_tool=call_tool,
     )
     # No state of the protocol's own: what a client drops leaves nothing but an episode, which closes when idle.
-    return server.streamable_http_app(
-        streamable_http_path=PATH, json_response=True, stateless_http=True, max_request_body_size=MOST_BYTES, host=""
+    return _without_streams(
+        server.streamable_http_app(
+            streamable_http_path=PATH,
+            json_response=True,
+            stateless_http=True,
+            max_request_body_size=MOST_BYTES,
+            host="",
+        )
     )
+
+
+def _without_streams(app: ASGIApp) -> ASGIApp:
+    """Refuse GET, as the protocol allows: nothing is ever sent unasked, and a stream for it would never end."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == PATH:
+            answering: ASGIApp = PlainTextResponse("this server sends no events: use POST", 405, {"allow": "POST"})
+        else:
+            answering = app
+        await answering(scope, receive, send)
+
+    return answer
 
 
 def _tools(episodes: Episodes) -> dict[str, _Tool]:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from manyturn.agents.play.episode import Ending, Episode, TurnRecord
 from manyturn.agents.records.episode_rows import episode_rows, turn_rows
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.agents.tokens.ledger import LastPrompt, Ledger
+from manyturn.agents.tokens.ledger import LastPrompt, Ledger, Limits
 from manyturn.agents.tokens.usage import Usage
 from manyturn.agents.trajectories.trajectory import Trajectory
 from manyturn.envs.contract.env.roles import ONE_ROLE
@@ -31,7 +31,9 @@ def ledgers(draw, turns: int) -> Ledger:
         entropies = draw(st.none() | st.lists(st.floats(0, 9), **size))
         allowed = draw(st.just([]) | st.lists(st.tuples(st.integers(0, 9)), **size))
         logprobs = draw(st.lists(FINITE, **size))
-        ledger.record(history, reply, logprobs, draw(st.integers(-1, 9)), entropies, draw(ROLES), allowed)
+        commands = draw(st.just(()) | st.just((tuple(reply), (8, 9)))) if reply else ()
+        limits = Limits(allowed, commands)
+        ledger.record(history, reply, logprobs, draw(st.integers(-1, 9)), entropies, draw(ROLES), limits)
         history = history + reply
     ledger.unanswered = draw(st.none() | st.builds(LastPrompt, IDS, ROLES))
     return ledger

@@ -52,6 +52,7 @@ def test_a_good_engine_is_good_enough_also_without_accounting_of_swap() -> None:
     [
         ({"CgroupDriver": "none", "CgroupVersion": "1"}, "memory, processes, cpus"),  # rootless on version 1
         ({"CgroupDriver": ""}, "memory, processes, cpus"),
+        ({"CgroupVersion": "1", "Rootless": True}, "memory, processes, cpus"),  # as Podman says it
         ({"MemoryLimit": False}, "limits of memory"),
         ({"PidsLimit": False}, "limits of processes"),
         ({"CpuCfsQuota": None}, "limits of cpus"),
@@ -120,7 +121,7 @@ def test_an_image_with_volumes_is_refused(engine: str) -> None:
         (ContainerEngine(runtime="no-such-runtime"), "no-such-runtime"),
         (ContainerEngine(python="no-such-python"), "no-such-python"),
         (ContainerEngine(python="/bin/true"), "does not start"),
-        (ContainerEngine(limits=SandboxLimits(cpus=10_000.0)), "start a container"),
+        (ContainerEngine(limits=SandboxLimits(cpus=10_000.0)), "limits.cpus"),
     ],
 )
 def test_a_container_that_cannot_start_says_why_and_is_not_left_behind(

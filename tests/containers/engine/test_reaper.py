@@ -16,6 +16,7 @@ from manyturn.containers.docker import container_config
 from manyturn.containers.engine import owner
 from manyturn.containers.engine.container_engine import LABEL, ContainerEngine, client, remove
 from manyturn.containers.engine.owner import Owner, read_labels, this_process
+from manyturn.containers.engine.preflight import examined
 from manyturn.containers.engine.reaper import reap
 
 
@@ -74,7 +75,7 @@ def test_a_process_that_ends_stops_its_sandboxes_itself(engine: str) -> None:
 @contextmanager
 def _left_behind(image: str, name: str, whose: Owner | None) -> Iterator[str]:
     """A container that does not end by itself."""
-    asked = container_config.arguments(ContainerEngine(image=image), name, 1000)
+    asked = container_config.arguments(ContainerEngine(image=image), name, 1000, examined().podman)
     asked |= {"entrypoint": ["sleep", "1000"], "labels": {LABEL: "1", **(whose.labels if whose else {})}}
     client().create_container(**asked)
     try:

@@ -16,6 +16,7 @@ if any(find_spec(name) is None for name in ("mcp", "uvicorn", "wsproto")):
     pytest.skip("no server: pip install 'manyturn[serve]'", allow_module_level=True)
 
 import httpx2
+from elsewhere import hosting
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -23,6 +24,10 @@ from manyturn.serving import middleware, server
 
 pytestmark = pytest.mark.versions
 
+UPGRADE = (
+    b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+    b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
 TOKEN = "0123456789abcdef-a-token"
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -127,6 +132,58 @@ def test_garbage_is_answered_and_plays_nothing(tools):
 async def _each(parts):
     for part in parts:
         yield part
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("wire", ["openenv", "mcp", "nemo-gym", "ors", "host"])
+def test_clients_that_drip_headers_or_stay_silent_leave_room_for_who_sends_a_request(tools, monkeypatch, wire):
+    """2,100 half-sent heads took all connections, so that nobody else got an answer for half a minute, and so on."""
+    monkeypatch.setattr(server, "_CONNECTIONS", 64)
+    monkeypatch.setattr(server, "_GRACE_SECONDS", 0.1)
+
+    async def drip(port: int, head: bytes) -> None:
+        while True:
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                for place in range(0, len(head), size := len(head) if head.endswith(b"\r\n\r\n") else 1):
+                    writer.write(head[place : place + size])
+                    await writer.drain()
+                    await asyncio.sleep(0.2)
+                await asyncio.sleep(60)
+            await asyncio.sleep(3)
+
+    async def play() -> None:
+        async with served(tools, wire) as url:
+            port = httpx.URL(url).port
+            head = f"POST /reset HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nx: ".encode() + b"x" * 1000
+            stream = f"GET /mcp HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\naccept: text/event-stream\r\n\r\n".encode()
+            path = "host" if wire == "host" else "ws"
+            silent = f"GET /{path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n".encode() + UPGRADE
+            hostile, codes = [], []
+            for words in (silent, stream, head):
+                hostile += [asyncio.create_task(drip(port, words)) for _ in range(70)]
+                await asyncio.sleep(1)
+            for _ in range(20):
+                with contextlib.suppress(httpx.TransportError):
+                    async with httpx.AsyncClient(timeout=10) as client:
+                        codes.append((await client.get(f"http://127.0.0.1:{port}/nowhere")).status_code)
+                await asyncio.sleep(0.05)
+            for one in hostile:
+                one.cancel()
+            assert codes.count(404) > 10, codes
+
+    asyncio.run(play())
+
+
+@contextlib.asynccontextmanager
+async def served(tools, wire):
+    """Address of a host of environments or of a server in this process, without workers."""
+    if wire == "host":
+        async with hosting() as [url]:
+            yield url
+    else:
+        async with tools.serving(tools.faulty, wire) as (url, _):
+            yield url
 
 
 def test_who_never_finishes_a_request_is_hung_up_on(tools, monkeypatch):

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from manyturn.agents.text.command_tree import tree_of
+from manyturn.agents.tokens.ledger import commands_from_plain, commands_to_plain
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from manyturn.trainers.learn.passes.samples import Sample
     from manyturn.trainers.learn.reading.pre_update_pass import StepReading
 
-# Its ids, the places of those that were said, their log-probabilities when drawn, and what was possible at some places.
+# Its ids, the places of those that were said, their log-probabilities when drawn, what was possible at some places, and
+# where there are such, the commands that whole replies were chosen among.
 Branch = Sequence[Any]
 Visits = Mapping[str, Sequence[Branch]]
 
@@ -75,6 +78,7 @@ def visited(visits: Visits, episodes: "Sequence[Episode]", most: int) -> dict[st
             places = np.flatnonzero(branch.reply_mask).tolist()
             allowed = [[place, list(tokens)] for place, tokens in branch.allowed.items()]
             row = [list(branch.ids), places, [branch.logprobs[place] for place in places], allowed]
+            row += [commands_to_plain(branch)] if branch.commands else []
             news.setdefault(episode.key.task, []).append(row)
     memory = {task: [list(row) for row in rows] for task, rows in visits.items() if task not in news} | news
     tokens = sum(len(ids) for rows in memory.values() for ids, *_ in rows)
@@ -88,7 +92,9 @@ def visited(visits: Visits, episodes: "Sequence[Episode]", most: int) -> dict[st
 def _sample(branch: Branch) -> "Sample":
     from manyturn.trainers.learn.passes.samples import Sample  # torch, which a configuration is checked without
 
-    ids, places, logprobs, allowed = branch
+    ids, places, logprobs, allowed, *lists = branch
+    commands = {place: tree_of(replies) for of in lists for place, replies in commands_from_plain(of).items()}
     reply_mask, logprob = np.zeros(len(ids), bool), np.zeros(len(ids))
     reply_mask[places], logprob[places] = True, logprobs
-    return Sample(0, np.array(ids), reply_mask, logprob, np.where(reply_mask, 0, -1), allowed=dict(allowed))
+    reply = np.where(reply_mask, 0, -1)
+    return Sample(0, np.array(ids), reply_mask, logprob, reply, allowed=dict(allowed), commands=commands)

@@ -12,11 +12,13 @@ Source: on-policy self-distillation with a privileged teacher, as in AgentOPSD, 
 retrieved skills instead.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from manyturn.agents.play.demonstrations.teacher_prompts import Advice
+from manyturn.agents.text.command_tree import tree_of
 from manyturn.envs.contract.tasks.env_facts import EnvFacts
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied, options_of
 
@@ -97,6 +99,8 @@ def _advised(ledger: "Ledger", turn: int, number: int) -> "Sample | None":
         return None
     branch = ledger.branches[span.branch]
     ids = np.array([*prompt.ids(branch.ids[: span.start]), *branch.ids[span.start : span.end]])
-    reply_mask, shift = np.arange(len(ids)) >= len(ids) - (span.end - span.start), len(ids) - span.end
-    allowed = {place + shift: branch.allowed[place] for place in range(span.start, span.end) if place in branch.allowed}
-    return Sample(number, ids, reply_mask, np.zeros(len(ids)), np.where(reply_mask, 0, -1), allowed=allowed)
+    first = len(ids) - (span.end - span.start)
+    reply_mask = np.arange(len(ids)) >= first
+    reply, limits = np.where(reply_mask, 0, -1), branch.limits(span.start, span.end)
+    sample = Sample(number, ids, reply_mask, np.zeros(len(ids)), reply, allowed=dict(enumerate(limits.allowed, first)))
+    return replace(sample, commands={first: tree_of(limits.commands)}) if limits.commands else sample

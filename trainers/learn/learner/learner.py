@@ -253,6 +253,9 @@ class Learner:
 
             loss = -sum over tokens of w log pi(token) / sum of w     w: 1 where the token was said, else ``observed``
 
+        A reply that was chosen among whole commands is imitated among all of the vocabulary. That raises its share of
+        the commands and the chance of a command alike: the policy can speak freely too, and no list has to be read.
+
         Args:
             lr: learning rate.
             observed: weight of a token that was not said; with 0 it is not read. The first token is never predicted.
@@ -264,6 +267,7 @@ class Learner:
         """
         # A reply that is wrong on purpose is neither said nor the environment's: it weighs nothing.
         weights = [np.where(sample.reply_mask, 1.0, np.where(sample.reply < 0, observed, 0.0)) for sample in samples]
+        samples = [replace(sample, commands={}) if sample.commands else sample for sample in samples]
         if observed:
             samples = [replace(sample, reply_mask=np.arange(len(sample)) > 0) for sample in samples]
         total_weight = sum(

@@ -39,7 +39,8 @@ class LearnerConfig(Options):
     minibatch are accumulated."""
     packing: Packing = "auto"
     """How samples go into a pass: padded to the longest, one after the other, or with common beginnings once; auto
-    takes the last where it saves a tenth of the tokens, otherwise the second."""
+    takes the last where it saves a tenth of the tokens, otherwise the second. Listed commands (agent.choices =
+    "command") stand once behind their prompt, which padding has no place for."""
     stop_kl: float | None = Field(default=None, gt=0)
     """Divergence at which a step makes no more updates: the mean over the episodes of a minibatch of how much less
     likely what was said has become, in nats; unset: all updates are made."""
@@ -56,7 +57,7 @@ class LearnerConfig(Options):
     unset: all of them."""
     states_gb: Annotated[float, OnlyWith("lora_layers", may_wait=True)] = Field(default=1.0, ge=0)
     """Most memory for hidden states below the lowest layer with adapters, in 10^9 bytes; what is kept there is computed
-    once for a step, or for the warm-up; 0 keeps none."""
+    once for a step, or for the warm-up; 0 keeps none. With agent.choices = "command" it serves the warm-up alone."""
     gradient_checkpointing: bool | None = None
     """Recompute activations in the backward pass to save memory; unset: where an update would not fit without it, of
     runs in one process."""
@@ -111,6 +112,7 @@ class LearnerConfig(Options):
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         return (
             self._refuse_offload(run.device)
+            or self._refuse_padding(run)
             or self._refuse_weights()
             or self._refuse_compile()
             or self._refuse_states()
@@ -123,6 +125,14 @@ class LearnerConfig(Options):
         if not self.offload_optimizer or device != "cpu":
             return None
         return OFFLOADS_NOTHING
+
+    def _refuse_padding(self, run: Any) -> str | None:
+        if self.packing != "padding" or run.agent.chooses != "command":
+            return None
+        return (
+            "learner.packing = 'padding' has no place for the commands of a turn, which the learner reads with "
+            "agent.choices = 'command': leave one of them out"
+        )
 
     def _refuse_weights(self) -> str | None:
         if self.weights == "float32" or not self.lora_rank:

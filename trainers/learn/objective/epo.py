@@ -17,7 +17,8 @@ Source: arXiv 2509.22576v2, equations 2 to 6 and algorithm 1; the authors' code 
 Numbers agree with both.
 
 Implementation:
-1. Entropy is of the learner's distribution at the sampling temperature, over the full vocabulary, with gradient.
+1. Entropy is of the learner's distribution at the sampling temperature, with gradient: over the full vocabulary, or
+   where a reply was limited, over what could follow.
 2. The history holds a step's mean entropy before its updates and is part of a checkpoint.
 3. The gradient flows through H in both terms: below the range it pushes up by 1 + alpha w, above it by 1 - alpha w. So
    the upper end is a bound only where alpha w is above 1; with the authors' alpha entropy is rewarded there too.

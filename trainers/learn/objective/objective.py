@@ -30,7 +30,8 @@ OBJECTIVES: Registry[Any] = Registry("objective", "manyturn.trainers.learn.objec
 class EntropyConfig(Options):
     """Entropy of the policy's next-token distribution, rewarded: loss - coef agg(H), by the objective's aggregation.
 
-    H is over the full vocabulary, at the sampling temperature, with gradient.
+    H is at the sampling temperature, with gradient: over the full vocabulary, and where a reply was limited, over what
+    could follow.
 
     Watch: ``entropy`` should fall slowly; near 0 the members of a group say the same, and nothing is left to compare.
     """

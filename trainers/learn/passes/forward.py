@@ -4,20 +4,27 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
 from manyturn.agents.model.model_config import ModelError
 from manyturn.agents.model.model_internals import output_head
+from manyturn.trainers.learn.passes.command_scores import Chosen, chosen_in, command_scores
 from manyturn.trainers.learn.passes.compiled_layers import CompiledLayers
 from manyturn.trainers.learn.passes.frozen_states import FrozenStates
-from manyturn.trainers.learn.passes.pass_budget import PassBudget
+from manyturn.trainers.learn.passes.pass_budget import LearningFailed, PassBudget
 from manyturn.trainers.learn.passes.samples import Rows, Sample, micro_batches, padded
 from manyturn.trainers.learn.passes.token_logprobs import free_scores, limited_scores
 from manyturn.trainers.learn.passes.trie.attention import at_nodes, attend_by_tree, tree_inputs
 from manyturn.trainers.learn.passes.trie.packing import Packing, least_of, passes
 from manyturn.trainers.learn.passes.trie.tree import Tree
 
+PADDED_COMMANDS = (
+    "agent.choices = 'command' has the learner read all commands of a turn behind its prompt, and padded rows have no "
+    "place for them: set learner.packing = 'auto' with a model that has PyTorch's own attention, or leave out "
+    "agent.choices"
+)
 # Of hidden states: out of which a token was said, out of which a reply's first token was, or at a reply's last token.
 Place = Literal["reply_tokens", "reply_starts", "reply_ends"]
 
@@ -35,6 +42,7 @@ class Reading(NamedTuple):
         entropy: (B, T) entropy in nats of the distribution it was drawn from, 0 elsewhere.
         hidden: (B, T, D) last hidden state at each token; (N, D) at each node where there are nodes.
         node: (B, T) number of the node that stands for each token, 0 in the padding; None: each stands for itself.
+        listed: for each command that was chosen, the nodes that the edges of its list begin at; see ``Tree``.
     """
 
     reply_mask: torch.Tensor
@@ -43,6 +51,7 @@ class Reading(NamedTuple):
     entropy: torch.Tensor
     hidden: torch.Tensor
     node: torch.Tensor | None = None
+    listed: Sequence[np.ndarray] = ()
 
     def hidden_at(self, row: torch.Tensor, column: torch.Tensor) -> torch.Tensor:
         """The hidden states (P, D) at P places."""
@@ -105,12 +114,17 @@ def encoded(
     packing: Packing = "padding",
     frozen: FrozenStates | None = None,
     most: int | None = None,
+    chosen: Sequence[Chosen] = (),
 ) -> tuple[torch.Tensor, Reading]:
     """One forward pass of a body without output head: token ids (B, T), and a reading without probabilities.
 
     Args:
-        frozen: keeps what its lower layers compute.
+        frozen: keeps what its lower layers compute; not used where there are commands.
         most: see ``least_of``.
+        chosen: commands of the samples, whose lists are read too.
+
+    Raises:
+        LearningFailed: there are commands, and rows that are padded have no place for them.
     """
 
     def together(rows: Sequence[torch.Tensor], padding: int = 0) -> torch.Tensor:
@@ -121,17 +135,22 @@ def encoded(
     reply = together([torch.from_numpy(sample.reply).long() for sample in samples], -1)
     rows = [sample.ids for sample in samples]
     tree = None if packing == "padding" else Tree.of(rows, least_of(packing, rows, most))
+    if chosen:
+        if tree is None:
+            raise LearningFailed(PADDED_COMMANDS)
+        tree = tree.with_commands(chosen)
     inputs = {"input_ids": ids} if tree is None else tree_inputs(tree, decoder.device)
-    if frozen is None:
+    if frozen is None or chosen:
         hidden = decoder(**inputs, use_cache=False).last_hidden_state
     else:
         below = frozen.below(decoder, samples)
         hidden = frozen.above(decoder, padded(below) if tree is None else at_nodes(tree, below), inputs)
-    node = None
+    node, listed = None, ()
     if tree is not None:
+        listed = tuple(tree.listed)
         hidden, node = hidden[0], together([torch.from_numpy(row) for row in tree.rows])
     nothing = torch.zeros(ids.shape, device=hidden.device, dtype=torch.promote_types(hidden.dtype, torch.float32))
-    return ids, Reading(reply_mask, reply, nothing, nothing, hidden, node)
+    return ids, Reading(reply_mask, reply, nothing, nothing, hidden, node, listed)
 
 
 def read(
@@ -143,7 +162,25 @@ def read(
     most: int | None = None,
 ) -> Reading:
     """One forward pass; the output head is applied where something was said and nowhere else."""
-    ids, body = encoded(model.get_decoder(), samples, packing, frozen, most)
+    chosen = chosen_in(samples)
+    ids, body = encoded(model.get_decoder(), samples, packing, frozen, most, chosen)
+    logprob = entropy = torch.zeros_like(body.logprob)
+    by_token = body.reply_mask
+    if chosen:
+        scores = command_scores(output_head(model), body.hidden, samples, chosen, body.listed, temperature)
+        place = scores.row, scores.column
+        logprob, entropy = logprob.index_put(place, scores.logprob), entropy.index_put(place, scores.entropy)
+        by_token = by_token.index_put(place, torch.zeros_like(by_token[place]))
+    if not chosen or by_token.any():
+        place, *scores = _scores_by_token(model, ids, body._replace(reply_mask=by_token), samples, temperature)
+        logprob, entropy = (of.index_put(place, score) for of, score in zip((logprob, entropy), scores, strict=True))
+    return body._replace(logprob=logprob, entropy=entropy)
+
+
+def _scores_by_token(
+    model: PreTrainedModel, ids: torch.Tensor, body: Reading, samples: Sequence[Sample], temperature: float
+) -> tuple[tuple[torch.Tensor, ...], torch.Tensor, torch.Tensor]:
+    """Places of tokens that were drawn one by one, their log-probabilities and entropies."""
     row, column = place = body.reply_mask.nonzero(as_tuple=True)
     states, targets = body.hidden_at(row, column - 1), ids[place]
     if any(sample.allowed for sample in samples):
@@ -157,8 +194,7 @@ def read(
         first = torch.empty_like(nodes).scatter_(0, which, torch.arange(len(which), device=which.device))
         scores = free_scores(output_head(model), states[first], targets[first], temperature)
         logprob, entropy = (each[which] for each in scores)
-    empty = torch.zeros(ids.shape, device=logprob.device, dtype=logprob.dtype)
-    return body._replace(logprob=empty.index_put(place, logprob), entropy=empty.index_put(place, entropy))
+    return place, logprob, entropy
 
 
 def precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[object]:
@@ -247,7 +283,7 @@ class Reader:
     def readings(self, samples: Sequence[Sample], indices: Sequence[int]) -> Iterator[tuple[list[int], Reading]]:
         """Forward passes over the samples with these indices, in groups: the indices of each group and its reading."""
         for chosen in self.groups(samples, indices):
-            longest = max(len(samples[i]) for i in chosen)
+            longest = max(len(samples[i]) + samples[i].listed for i in chosen)
             self.budget.passing(len(chosen), longest * len(chosen))
             yield chosen, self.read([samples[i] for i in chosen])
 
@@ -258,7 +294,8 @@ class Reader:
             groups = micro_batches(rows, self.budget.tokens)
         else:
             ids = [sample.ids for sample in rows]
-            groups = passes(ids, self.budget.tokens, least_of(self.packing, ids))
+            listed = [sample.listed for sample in rows]
+            groups = passes(ids, self.budget.tokens, least_of(self.packing, ids), listed)
         return [[indices[i] for i in group] for group in groups]
 
     def read(self, samples: Sequence[Sample]) -> Reading:

@@ -51,7 +51,8 @@ class ParallelPasses(Passes):
         def all_groups() -> dict[str, float]:
             sums = defaultdict[str, float](float)
             for group in reader.groups(samples, indices):
-                reader.budget.passing(len(group), max(len(samples[i]) for i in group) * len(group))
+                longest = max(len(samples[i]) + samples[i].listed for i in group)
+                reader.budget.passing(len(group), longest * len(group))
                 begun = [self._pool.submit(read, part) for part in parts(group, samples, self._threads)]
                 wait(begun)
                 for gradients, measured, own in (work.result() for work in begun):
@@ -76,8 +77,9 @@ def parts(group: Sequence[int], samples: Sequence[Sample], count: int) -> list[l
     >>> parts([3, 0, 1, 2, 4], rows, 2), parts([4], rows, 2)
     ([[3, 0, 1], [2, 4]], [[4]])
     """
-    ends = np.cumsum([len(samples[i]) for i in group])
-    middles = ends - np.array([len(samples[i]) for i in group]) / 2
+    tokens = [len(samples[i]) + samples[i].listed for i in group]
+    ends = np.cumsum(tokens)
+    middles = ends - np.array(tokens) / 2
     places = (count * middles / ends[-1]).astype(int).tolist()
     split = [[i for i, place in zip(group, places, strict=True) if place == part] for part in range(count)]
     return [part for part in split if part]

@@ -12,6 +12,8 @@ import numpy as np
 import torch
 
 from manyturn.agents.play.episode import Episode
+from manyturn.agents.text.command_tree import CommandTree, tree_of
+from manyturn.agents.tokens.ledger import Branch
 
 Rows = list[torch.Tensor]
 
@@ -28,6 +30,7 @@ class Sample:
         reply: (T,) number of the turn that the token belongs to in its episode, -1 elsewhere.
         turns: how many turns the episode has, in all its branches.
         allowed: place of a token that was limited -> the tokens that were possible there.
+        commands: place of a reply's first token -> the tree of the replies that it was chosen among as a whole.
     """
 
     episode: int
@@ -37,9 +40,15 @@ class Sample:
     reply: np.ndarray
     turns: int = 1
     allowed: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    commands: Mapping[int, CommandTree] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def listed(self) -> int:
+        """Tokens that are read besides its own: those of the commands that its replies were chosen among."""
+        return sum(len(tree.ids) for tree in self.commands.values())
 
 
 def samples_of(episodes: Sequence[Episode]) -> list[Sample]:
@@ -54,8 +63,15 @@ def samples_of(episodes: Sequence[Episode]) -> list[Sample]:
                 if span.branch == index:
                     reply[span.start : span.end] = turn
             ids, mask, logprobs = np.array(branch.ids), np.array(branch.reply_mask), np.array(branch.logprobs)
-            samples.append(Sample(number, ids, mask, logprobs, reply, len(ledger.spans), branch.allowed))
+            samples.append(
+                Sample(number, ids, mask, logprobs, reply, len(ledger.spans), branch.allowed, trees_of(branch))
+            )
     return samples
+
+
+def trees_of(branch: Branch) -> dict[int, CommandTree]:
+    """Place of a reply's first token -> the tree of what it was chosen among."""
+    return {place: tree_of(commands) for place, commands in branch.commands.items()}
 
 
 def at_replies(samples: Sequence[Sample], rows: Sequence[Any]) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from safetensors.torch import load, save
 
+from manyturn.agents.text.command_tree import tree_of
 from manyturn.trainers.learn.passes.samples import Rows, Sample
 
 _PLAIN = "plain"
@@ -70,14 +71,27 @@ class RankMessage:
         self.tensors["turns"] = torch.tensor([sample.turns for sample in samples])
         limited = {i: {at: list(map(int, ids)) for at, ids in s.allowed.items()} for i, s in enumerate(samples)}
         self.plain["allowed"] = {number: places for number, places in limited.items() if places}
+        lists = dict.fromkeys(tree.replies for sample in samples for tree in sample.commands.values())
+        numbers = {replies: number for number, replies in enumerate(lists)}
+        self.plain["lists"] = list(lists)
+        self.plain["commands"] = {
+            i: [[place, numbers[tree.replies]] for place, tree in s.commands.items()]
+            for i, s in enumerate(samples)
+            if s.commands
+        }
 
     def samples(self) -> list[Sample]:
         """The inverse of ``put_samples``."""
         columns = zip(*([row.numpy() for row in self.given_rows(name)] for name in _ROWS), strict=True)
         allowed = {int(number): _by_place(places) for number, places in self.plain["allowed"].items()}
+        lists = [tree_of(tuple(map(tuple, replies))) for replies in self.plain["lists"]]
+        commands = {
+            int(number): {place: lists[which] for place, which in places}
+            for number, places in self.plain["commands"].items()
+        }
         episodes, turns = self.tensors["episode"].tolist(), self.tensors["turns"].tolist()
         return [
-            Sample(episode, *row, turns=count, allowed=allowed.get(number, {}))
+            Sample(episode, *row, turns=count, allowed=allowed.get(number, {}), commands=commands.get(number, {}))
             for number, (episode, row, count) in enumerate(zip(episodes, columns, turns, strict=True))
         ]
 

@@ -8,7 +8,9 @@ import numpy as np
 from manyturn.trainers.learn.passes.trie.tree import in_order, new_tokens
 
 
-def shares(rows: Sequence[np.ndarray], ranks: int, least: int | None) -> list[list[int]]:
+def shares(
+    rows: Sequence[np.ndarray], ranks: int, least: int | None, more: Sequence[int] | None = None
+) -> list[list[int]]:
     """Numbers of rows for each rank, so that the largest share has as few nodes as a cut of the ordered rows allows.
 
     Rows that begin alike stay together, since a rank computes their common beginning once.
@@ -19,10 +21,12 @@ def shares(rows: Sequence[np.ndarray], ranks: int, least: int | None) -> list[li
 
     Args:
         least: see ``Tree.of``.
+        more: nodes of each row that no other one shares, besides its own tokens.
     """
     order, shared = in_order(rows)
-    new = new_tokens(rows, order, shared, least).tolist()
-    lengths = [len(rows[row]) for row in order]
+    own = [0 if more is None else more[row] for row in order]
+    new = (new_tokens(rows, order, shared, least) + np.array(own, np.int64)).tolist()
+    lengths = [len(rows[row]) + extra for row, extra in zip(order, own, strict=True)]
     low, high = max(lengths, default=0), sum(lengths)
     while low < high:
         most = (low + high) // 2

@@ -158,7 +158,8 @@ class SharedPasses(Passes):
         self, reader: Reader, samples: Sequence[Sample], indices: Sequence[int]
     ) -> Iterator[tuple[list[int], int]]:
         """This rank's groups of samples, and then empty ones until every rank is done; and the shortest of all."""
-        shared = shares([samples[i].ids for i in indices], self._ranks.size, LEAST.get(reader.packing))
+        rows, listed = [samples[i].ids for i in indices], [samples[i].listed for i in indices]
+        shared = shares(rows, self._ranks.size, LEAST.get(reader.packing), listed)
         own = [indices[i] for i in shared[self._ranks.rank]]
         groups = reader.groups(samples, own) if own else []
         shortest = min(indices, key=lambda i: len(samples[i]))

@@ -117,7 +117,6 @@ class _PlainRecord:
         """Record the newest reply of a ledger."""
         turn, span = len(drawn.spans) - 1, drawn.spans[-1]
         prompt, reply = self._memories[step.role].prompt(self._view(step)), drawn.reply(turn)
-        allowed = drawn.branches[span.branch].allowed
         self.ledger.record(
             prompt,
             reply,
@@ -125,7 +124,7 @@ class _PlainRecord:
             span.version,
             drawn.reply_entropies(turn).tolist(),
             step.role,
-            [allowed[place] for place in range(span.start, span.end) if place in allowed],
+            drawn.branches[span.branch].limits(span.start, span.end),
         )
         self._memories[step.role].add_reply(prompt, reply, text)
 

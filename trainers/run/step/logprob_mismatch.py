@@ -185,8 +185,8 @@ def _cause_in_learner(trainee: Trainee, worst: Sequence[Sample], enough: float) 
         with model.disable_adapter():
             if _gap(reader, worst) < enough:
                 return "adapters: it draws without them, so they never arrived: look at what it says of loading them"
-    limited = any(sample.allowed for sample in worst)
-    if limited and _gap(reader, [replace(sample, allowed={}) for sample in worst]) < enough:
+    limited = any(sample.allowed or sample.commands for sample in worst)
+    if limited and _gap(reader, [replace(sample, allowed={}, commands={}) for sample in worst]) < enough:
         return (
             "choices: its log-probabilities are those of the full vocabulary, where replies are limited to admissible "
             "commands: have it return those among the possible tokens"
@@ -275,6 +275,7 @@ def _begun_with(token: int, sample: Sample) -> Sample:
         engine_logprob=np.r_[0.0, sample.engine_logprob],
         reply=np.r_[-1, sample.reply],
         allowed={place + 1: tokens for place, tokens in sample.allowed.items()},
+        commands={place + 1: tree for place, tree in sample.commands.items()},
     )
 
 

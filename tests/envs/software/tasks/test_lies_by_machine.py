@@ -4,7 +4,7 @@ import pytest
 from tiny_library import CODE, tiny  # noqa: F401
 
 from benchmarks.runs.software.lie_results import REFUSED, VISIBLE
-from benchmarks.runs.software.lies import outcomes
+from benchmarks.runs.software.lies import outcomes, outcomes_at_once
 from manyturn.containers.docker.docker_sandbox import DockerSandbox
 from manyturn.envs.software.mutation.operators import edits
 from manyturn.envs.software.tasks.task_entry import Entry
@@ -27,3 +27,11 @@ def test_a_lie_about_one_fault_of_two_is_graded_with_the_other_fixed(sandbox: Do
     assert len(both) == 6 and both["the first argument"] == REFUSED
     # A memory knows what the visible tests ask of one function, and the other one is right.
     assert both["memory by value"] == both["a constant"] == VISIBLE
+
+
+@pytest.mark.slow
+def test_a_lie_about_all_faults_at_once_is_graded_with_none_of_them_fixed(sandbox: DockerSandbox, tiny):  # noqa: F811
+    both = outcomes_at_once(sandbox, entry_of(*FAULTS))
+    assert len(both) == 6 and both["the first argument"] == REFUSED
+    # Only if the lies about both functions are in the program do the visible tests of both pass.
+    assert both["memory by value"] == VISIBLE

@@ -80,7 +80,7 @@ def test_a_run_whose_truncated_episodes_go_on_learns_otherwise_and_resumes_to_th
 
     def copy_when_half_done(line):
         if line["phase"] == "train" and line["step"] == 3:
-            shutil.copytree(tmp_path / "True", killed)
+            shutil.copytree(tmp_path / "True", killed, ignore=shutil.ignore_patterns(".*.writing"))
 
     for bootstrap in (True, False):
         config = short_run(

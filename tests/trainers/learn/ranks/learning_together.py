@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from branching import sample_of
+from branching import listing, sample_of
 from learner_steps import episodes_of, learn, model
 
 from manyturn.agents.model.language_model import LanguageModel
@@ -50,6 +50,7 @@ CASES: dict[str, Case] = {
     "packed": (PLAIN, (), {"packing": "packed"}),
     "trie": (PLAIN, (), {"packing": "trie", "micro_tokens": 64}),
     "adapters": (PLAIN, (), {"lora_rank": 2}),
+    "whole commands": ({**PLAIN, **TERMS}, (), {"packing": "trie", "micro_tokens": 96}),
     "regularisers": ({**PLAIN, **TERMS}, (), {"minibatch": 4}),
     "corrected": ({**PLAIN, **CORRECTED}, (), {}),
     "critic": (PLAIN, (CRITIC,), {}),
@@ -167,7 +168,8 @@ def main(file: Path) -> None:
         told = dict[str, tuple[float, float, float]]()
         for number, (name, case) in enumerate(CASES.items()):
             together, alone = learner(case, ranks, number), learner(case, None, number)
-            ours, theirs = (steps(made, [*samples, *shared]) for made in (together, alone))
+            given = [listing(sample) if "commands" in name else sample for sample in (*samples, *shared)]
+            ours, theirs = (steps(made, given) for made in (together, alone))
             computed = together._learning.updates.reader.computed / alone._learning.updates.reader.computed
             told[name] = difference(ours, theirs), apart(together, alone), computed
             print(name, told[name], flush=True)

@@ -197,7 +197,7 @@ def test_answers_are_asked_for_once_though_the_run_is_killed_in_the_middle_of_a_
         if line["phase"] == "train":
             counts.append(len(requests))
             if line["step"] == 2:
-                shutil.copytree(calm, killed)
+                shutil.copytree(calm, killed, ignore=shutil.ignore_patterns(".*.writing"))
 
     counts = list[int]()
     endpoint_server.script = [reading(answer)]
@@ -236,7 +236,7 @@ def test_the_past_is_k_steps_old_and_comes_back_after_a_kill_to_the_bit(tmp_path
 
     def copy_after_step(line):
         if line["phase"] == "train" and line["step"] == 6:
-            shutil.copytree(calm, killed)
+            shutil.copytree(calm, killed, ignore=shutil.ignore_patterns(".*.writing"))
 
     taught = {"warmup": {"episodes": 24, "max_updates": 6, "check_every": 6, "must_succeed": False}}
     config = duet("past:2", steps=7, keep_checkpoints=9, **taught)

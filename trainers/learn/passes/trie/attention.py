@@ -2,7 +2,8 @@
 
 There are two ways, and both give the same. On a GPU all runs attend in one call of variable lengths
 (``segment_attention.py``), which launches few operations. On a CPU each run attends in a call of its own
-(``piece_attention.py``), which takes less time there; so it is too for types and sizes that the GPU's kernel has not.
+(``piece_attention.py``), which takes less time there; so it is too for types and sizes that the GPU's kernel has not,
+and in passes with listed commands, which were never run on a GPU.
 """
 
 import contextlib
@@ -41,6 +42,11 @@ class Layout:
 
     def __init__(self, runs: Sequence[Stretch], device: torch.device):
         self._runs, self._device = runs, device
+
+    @property
+    def has_branches(self) -> bool:
+        """True if some nodes branch, which one call of variable lengths cannot say."""
+        return any(run.hidden is not None for run in self._runs)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -149,7 +155,7 @@ def _in_one_call(
     """The same in one call, where there is a layout and the kernel computes in the model's type."""
     kind, layout = _computed(query), others.get(_LAYOUT)
     on_gpu = query.device.type == "cuda"
-    if layout is None or others.get("dropout") or (on_gpu and kind not in _FLASH_TYPES):
+    if layout is None or layout.has_branches or others.get("dropout") or (on_gpu and kind not in _FLASH_TYPES):
         return _in_pieces(module, query, key, value, attention_mask, **others)
     scale = others.get("scaling") or query.shape[-1] ** -0.5
     return layout.segments.attend(query.to(kind), key.to(kind), value.to(kind), scale), None

@@ -40,7 +40,9 @@ def least_of(packing: Packing, rows: Sequence[np.ndarray], most: int | None = No
     return _SHARED if nodes < _WORTH * tokens or (most is not None and tokens > most) else None
 
 
-def passes(rows: Sequence[np.ndarray], most: int, least: int | None) -> list[list[int]]:
+def passes(
+    rows: Sequence[np.ndarray], most: int, least: int | None, more: Sequence[int] | None = None
+) -> list[list[int]]:
     """Numbers of rows in groups, each of whose trees has at most ``most`` nodes, unless a row alone has more.
 
     A cut lies between rows, and the rows after it compute their common beginning again. Of all cuts of the ordered
@@ -52,16 +54,18 @@ def passes(rows: Sequence[np.ndarray], most: int, least: int | None) -> list[lis
 
     Args:
         least: see ``Tree.of``.
+        more: nodes of each row that no other one shares, besides its own tokens.
     """
     order, shared = in_order(rows)
-    lengths = np.array([len(rows[row]) for row in order], np.int64)
-    before = np.cumsum(new_tokens(rows, order, shared, least))  # nodes of the rows up to each, were there no cut
-    # Groups that begin at row i and end at row j have more[i] + before[j] nodes.
-    more = lengths - before
+    own = np.zeros(len(rows), np.int64) if more is None else np.array(more, np.int64)[order]
+    lengths = np.array([len(rows[row]) for row in order], np.int64) + own
+    before = np.cumsum(new_tokens(rows, order, shared, least) + own)  # nodes of the rows up to each, were there no cut
+    # Groups that begin at row i and end at row j have first[i] + before[j] nodes.
+    first = lengths - before
     best, begins = np.zeros(len(rows) + 1, np.int64), np.zeros(len(rows), np.int64)
     for last in range(len(rows)):
-        total = (best[: last + 1] + 1) + (more[: last + 1] + before[last]) * (len(rows) + 1)
-        fits = more[: last + 1] + before[last] <= most
+        total = (best[: last + 1] + 1) + (first[: last + 1] + before[last]) * (len(rows) + 1)
+        fits = first[: last + 1] + before[last] <= most
         fits[last] = True
         begins[last] = np.where(fits, total, np.iinfo(np.int64).max).argmin()
         best[last + 1] = total[begins[last]]

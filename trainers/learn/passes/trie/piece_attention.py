@@ -20,6 +20,18 @@ from manyturn.trainers.learn.passes.trie.tree import Stretch
 _LONG = 3  # times as long as its beginning a run is that takes the beginning's queries along
 
 
+def _takes_queries(run: Stretch) -> bool:
+    """True for a run that takes the queries of its beginning along."""
+    return run.hidden is None and _LONG * len(run.before) <= run.end - run.start
+
+
+def _branching(run: Stretch, device: torch.device) -> torch.Tensor:
+    """Mask of the keys that the queries of nodes that branch see: what comes before them, and their own ancestors."""
+    assert run.hidden is not None, "a run without branches has a mask by its lengths"
+    seen = np.concatenate([np.ones((len(run.hidden), len(run.before)), bool), ~run.hidden], 1)
+    return torch.from_numpy(seen).to(device)[None, None]
+
+
 class Pieces:
     """The runs of a pass, each a piece of its own.
 
@@ -30,11 +42,14 @@ class Pieces:
     def __init__(self, runs: Sequence[Stretch], device: torch.device):
         self._lengths = [run.end - run.start for run in runs]
         self._shared = [len(run.before) for run in runs]
-        self._extra = [len(run.before) if _LONG * len(run.before) <= run.end - run.start else 0 for run in runs]
+        self._extra = [len(run.before) if _takes_queries(run) else 0 for run in runs]
         self._before = self._nodes([run.before for run in runs], device)
         self._taken = self._nodes([run.before[:extra] for run, extra in zip(runs, self._extra, strict=True)], device)
-        sizes = zip(self._shared, self._extra, self._lengths, strict=True)
-        self._masks = [self._mask(shared - extra, length, device) for shared, extra, length in sizes]
+        sizes = zip(runs, self._shared, self._extra, self._lengths, strict=True)
+        self._masks = [
+            self._mask(shared - extra, length, device) if run.hidden is None else _branching(run, device)
+            for run, shared, extra, length in sizes
+        ]
 
     @staticmethod
     def _nodes(of: Sequence[np.ndarray], device: torch.device) -> torch.Tensor | None:

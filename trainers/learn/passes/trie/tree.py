@@ -8,24 +8,29 @@ Each row then shares its beginning with the row before it, and adds one run of n
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
 
+from manyturn.agents.text.command_tree import CommandTree
+
 
 class Stretch(NamedTuple):
-    """Consecutive nodes, each the child of the one before.
+    """Consecutive nodes that attend together.
 
     Attributes:
         start, end: their numbers.
         before: (P,) the nodes from the root down to the first one's parent.
+        hidden: (N, N) of nodes that branch: True where a node, the row, must not see another one, the column. None:
+            each is the child of the one before.
     """
 
     start: int
     end: int
     before: np.ndarray
+    hidden: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ class Tree:
         parent: (N,) number of the node before it, -1 for roots.
         rows: for each row of T tokens, (T,) its nodes.
         runs: the nodes in order.
+        listed: for each list of commands, (N + 1,) the nodes that its edges begin at.
     """
 
     ids: np.ndarray
@@ -45,6 +51,30 @@ class Tree:
     parent: np.ndarray
     rows: list[np.ndarray]
     runs: list[Stretch]
+    listed: list[np.ndarray] = field(default_factory=list)
+
+    def with_commands(self, lists: Sequence[tuple[int, int, CommandTree]]) -> "Tree":
+        """The same with listed commands as branches. A list that stands twice after the same node is there once.
+
+        Args:
+            lists: number of the row that each stands in, of how many of its tokens the prompt is, and the commands.
+        """
+        parts, runs, size = [(self.ids, self.depth, self.parent)], list(self.runs), len(self.ids)
+        nodes, listed = dict[tuple[int, int], np.ndarray](), list[np.ndarray]()
+        for row, start, commands in lists:
+            before, count = self.rows[row][:start], len(commands.ids)
+            key = int(before[-1]), id(commands)
+            if key not in nodes:
+                nodes[key] = states = np.append(before[-1], np.arange(size, size + count))
+                parent = np.empty(count, np.int64)
+                parent[commands.ends[commands.ends > 0] - 1] = states[commands.sources[commands.ends > 0]]
+                parts.append((np.array(commands.ids, np.int64), start + commands.depths, parent))
+                if count:
+                    runs.append(Stretch(size, size + count, before, commands.hidden))
+                size += count
+            listed.append(nodes[key])
+        ids, depth, parent = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Tree(ids, depth, parent, self.rows, runs, listed)
 
     @classmethod
     def of(cls, rows: Sequence[np.ndarray], least: int | None) -> Self:

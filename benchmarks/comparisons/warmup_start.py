@@ -1,7 +1,7 @@
 """Success after reinforcement by what the warm-up imitated: the expert, a noisy expert, or random play.
 
-    python -m benchmarks.runs.warmup_start RUN-FOLDER --jobs 2     half an hour on two cores
-    python -m benchmarks.runs.warmup_start --table                 the table of the committed result, also in its .md
+    python -m benchmarks.comparisons.warmup_start RUN-FOLDER --jobs 2     half an hour on two cores
+    python -m benchmarks.comparisons.warmup_start --table                 the committed table, also in its .md
 
 Each run is the recipe ``quickstart`` in a fresh process, as a user starts it; only options of its warm-up differ.
 ``warmup_start.toml`` has the starts, and what was expected of them before the runs. The same command continues.
@@ -9,7 +9,6 @@ Each run is the recipe ``quickstart`` in a fresh process, as a user starts it; o
 
 import argparse
 import json
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.comparisons.expectation import mean_and_range, verdict
 from benchmarks.kit.process import finish_recipe
 from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.kit.table import table
-from manyturn.agents.evaluation.statistics import paired_difference, sign_flip_p
 from manyturn.trainers.record.run_folder import read_metrics
 
 OUT = RESULTS / "warmup_start.json"
@@ -52,29 +51,13 @@ def line_of(root: Path, start: str, seed: int) -> dict[str, Any]:
     }
 
 
-def verdict(expected: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The paired difference of an expectation over seeds, and whether it is shown."""
-    ours, base = (
-        {str(line["seed"]): [line[expected["measure"]]] for line in lines if line["start"] == expected[side]}
-        for side in ("arm", "against")
-    )
-    difference, p = paired_difference(ours, base), sign_flip_p(ours, base)
-    ends = {"difference": difference.mean, "ci_low": difference.low, "ci_high": difference.high, "p": p}
-    plain = {name: None if math.isnan(value) else round(value, 4) for name, value in ends.items()}
-    return {**expected, **plain, "verdict": "shown" if difference.low > 0 else "not shown"}
-
-
 def summary_table(lines: Sequence[Mapping[str, Any]]) -> str:
     """A row for each start: means over seeds, with the least and the greatest."""
     columns = (*FIGURES, "entropy of the first step", "groups without signal")
     rows = []
     for start in PLAN["starts"]:
         own = [line for line in lines if line["start"] == start]
-        cells = [
-            f"{np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
-            for values in ([line[name] for line in own] for name in columns)
-        ]
-        rows.append((start.replace("_", " "), *cells))
+        rows.append((start.replace("_", " "), *(mean_and_range(own, name) for name in columns)))
     return table(("imitated", *columns), rows)
 
 
@@ -95,7 +78,7 @@ def main() -> None:
     cells = [(start, seed) for seed in seeds for start in PLAN["starts"]]
     with ThreadPoolExecutor(chosen.jobs) as pool:
         lines = list(pool.map(lambda cell: line_of(chosen.folder.resolve(), *cell), cells))
-    verdicts = [verdict(expected, lines) for expected in PLAN["expected"]]
+    verdicts = [verdict(expected, lines, "start") for expected in PLAN["expected"]]
     write(chosen.out, about, {"plan": PLAN, "verdicts": verdicts, "runs": lines})
     chosen.out.with_suffix(".md").write_text(summary_table(lines) + "\n", encoding="utf-8")
     for judged in verdicts:

@@ -2,7 +2,8 @@
 
 import json
 
-from benchmarks.runs.warmup_start import OUT, PLAN, summary_table, verdict
+from benchmarks.comparisons.expectation import verdict
+from benchmarks.comparisons.warmup_start import OUT, PLAN, summary_table
 from manyturn.envs.contract.options.config_diff import changes
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import configure
@@ -28,7 +29,7 @@ def test_a_start_is_better_only_where_its_interval_over_seeds_leaves_out_nothing
     def judged(gains):
         lines = [{"start": "theirs", "seed": seed, "greedy": 0.5} for seed in range(5)]
         lines += [{"start": "ours", "seed": seed, "greedy": 0.5 + gain} for seed, gain in enumerate(gains)]
-        return verdict(expected, lines)["verdict"]
+        return verdict(expected, lines, "start")["verdict"]
 
     assert judged([0.1, 0.12, 0.11, 0.1, 0.13]) == "shown"
     assert judged([0.3, -0.2, 0.1, -0.1, 0.2]) == "not shown"

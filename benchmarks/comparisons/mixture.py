@@ -1,7 +1,7 @@
 """One policy for three environments against three policies, and tasks that grow against uniform drawing.
 
-    python -m benchmarks.runs.mixture FOLDER --out benchmarks/results/mixture.jsonl
-    python -m benchmarks.runs.mixture FOLDER --table --out benchmarks/results/mixture.jsonl
+    python -m benchmarks.comparisons.mixture FOLDER --out benchmarks/results/mixture.jsonl
+    python -m benchmarks.comparisons.mixture FOLDER --table --out benchmarks/results/mixture.jsonl
 
 ``together`` is the recipe three-worlds-tiny. Its three rivals are the same recipe with one of the environments, a
 third of the tasks of a step and a third of the demonstrations: each environment has the same episodes in both arms.

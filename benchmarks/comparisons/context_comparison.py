@@ -1,8 +1,8 @@
 """Success by what of an episode's past the policy reads: all of it, its own summaries, or a window.
 
-    python -m benchmarks.runs.context_comparison RUN-FOLDER --jobs 2     hours on two cores
-    python -m benchmarks.runs.context_comparison RUN-FOLDER --try        one seed, two steps, no result file
-    python -m benchmarks.runs.context_comparison --table                 the table of the committed result
+    python -m benchmarks.comparisons.context_comparison RUN-FOLDER --jobs 2     hours on two cores
+    python -m benchmarks.comparisons.context_comparison RUN-FOLDER --try        one seed, two steps, no result file
+    python -m benchmarks.comparisons.context_comparison --table                 the table of the committed result
 
 Each run is a recipe in a fresh process, as a user starts it. ``context_comparison.toml`` has the arms, and what was
 expected of them before the runs. The same command continues.
@@ -10,7 +10,6 @@ expected of them before the runs. The same command continues.
 
 import argparse
 import json
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.comparisons.expectation import mean_and_range, verdict
 from benchmarks.kit.process import finish_recipe, words_of
 from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.kit.table import table
-from manyturn.agents.evaluation.statistics import paired_difference, sign_flip_p
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.trainers.record.run_folder import read_metrics
 
@@ -73,29 +72,13 @@ def with_equal_tokens(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return equal
 
 
-def verdict(expected: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The paired difference of an expectation over seeds, and whether it is shown."""
-    ours, base = (
-        {str(line["seed"]): [line[expected["measure"]]] for line in lines if line["arm"] == expected[side]}
-        for side in ("arm", "against")
-    )
-    difference, p = paired_difference(ours, base), sign_flip_p(ours, base)
-    ends = {"difference": difference.mean, "ci_low": difference.low, "ci_high": difference.high, "p": p}
-    plain = {name: None if math.isnan(value) else round(value, 4) for name, value in ends.items()}
-    return {**expected, **plain, "verdict": "shown" if difference.low > 0 else "not shown"}
-
-
 def summary_table(lines: Sequence[Mapping[str, Any]]) -> str:
     """A row for each arm: means over seeds, with the least and the greatest."""
     columns = (*FIGURES, EQUAL, "summaries", "truncated", "tokens")
     rows = []
     for arm in PLAN["arms"]:
         own = [line for line in lines if line["arm"] == arm]
-        cells = [
-            f"{np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
-            for values in ([line[name] for line in own if line[name] is not None] or [math.nan] for name in columns)
-        ]
-        rows.append((arm, *cells))
+        rows.append((arm, *(mean_and_range(own, name) for name in columns)))
     return table(("context", *columns), rows)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.runs.mixture import PLAN, Cell, cells, config_of, verdicts
+from benchmarks.comparisons.mixture import PLAN, Cell, cells, config_of, verdicts
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,7 +36,7 @@ def test_a_difference_is_over_seeds_that_have_both_arms():
 
 @pytest.mark.deep
 def test_the_comparison_runs_and_goes_on(tmp_path):
-    words = [sys.executable, "-m", "benchmarks.runs.mixture", str(tmp_path / "runs"), "--toy", "--out"]
+    words = [sys.executable, "-m", "benchmarks.comparisons.mixture", str(tmp_path / "runs"), "--toy", "--out"]
     command = [*words, str(tmp_path / "out.jsonl"), "--only", "together", "maze", "household", "desk", "growing"]
     first = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert first.returncode == 0, first.stderr[-2000:]
