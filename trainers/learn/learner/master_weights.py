@@ -35,11 +35,13 @@ class MasterWeights:
     def __init__(self, weights: Sequence[torch.Tensor]):
         self._weights = weights
         self.own = [self._like(each) for each in weights]
-        self.follow()
+        with torch.no_grad():
+            for each, own in zip(weights, self.own, strict=True):
+                own.copy_(each)
         self._watch()
 
     def _like(self, weights: torch.Tensor) -> torch.Tensor:
-        """An empty master."""
+        """A master without content."""
         return torch.empty_like(weights, dtype=torch.promote_types(weights.dtype, torch.float32), requires_grad=False)
 
     def _watch(self) -> None:

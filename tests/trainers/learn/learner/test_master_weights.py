@@ -23,6 +23,7 @@ from manyturn.recipes import load_recipe
 from manyturn.trainers.learn.heads.head_config import ValueHeadConfig
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.learner.master_weights import MasterWeights
 from manyturn.trainers.learn.learner.memory_estimate import update_memory
 from manyturn.trainers.learn.learner.policy_optimizer import PolicyOptimizer
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
@@ -61,6 +62,13 @@ def test_updates_that_bfloat16_cannot_hold_add_up_as_in_float32():
     exact_way, master_way, plain_way = way
     assert (master_way - exact_way).norm() < 0.3 * exact_way.norm() < 0.9 * (plain_way - exact_way).norm()
     assert equal(weights(made), [each.bfloat16() for each in masters])
+
+
+def test_masters_begin_as_the_weights_whatever_their_memory_held(monkeypatch):
+    weights = [torch.nn.Parameter(torch.linspace(-1, 1, 64).bfloat16())]
+    left = weights[0].detach().float() * (1 + 1e-6)  # of other masters, which round to the same weights
+    monkeypatch.setattr(MasterWeights, "_like", lambda self, _: left)
+    assert torch.equal(MasterWeights(weights).own[0], weights[0].detach().float())
 
 
 def test_an_update_is_adamws_in_float32_of_gradients_that_were_added_in_float32():
