@@ -99,11 +99,15 @@ def test_every_token_of_a_turn_gets_the_turns_credit():
 def test_the_examples_of_the_page_for_other_trainers_run_as_they_stand():
     page = (ROOT / "docs" / "credit-elsewhere.md").read_text(encoding="utf-8")
     blocks = re.findall(r"test_credit.py -->\n```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 2 and len(blocks[0].splitlines()) <= 20
+    assert len(blocks) == 4 and len(blocks[0].splitlines()) <= 20
     script = "\n".join(blocks)
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False)
     assert found.returncode == 0, found.stderr
-    padded, shape = found.stdout.splitlines()
+    padded, gated, branches, shape = found.stdout.splitlines()
+    first, *others = ast.literal_eval(gated)
+    assert first > 0 > others[-1] == others[-2], "the steps of the failed attempt are not paid"
+    ours, branch = ast.literal_eval(branches)[:2], ast.literal_eval(branches)[2:4]
+    assert ours[1] > 0 > branch[1] and branch[0] == 0, "a repeated turn is not the branch's"
     better, worse = ast.literal_eval(padded)
     # Both began in the hall, which separates them at the first reply; where the environment spoke there is no credit.
     assert better == [0.95, 0.95, 0, 0.5, 0, 0, 0.5, 0.5] and worse == [-0.95, 0, 0, -0.5, -0.5, -0.5, 0, 0]
