@@ -61,4 +61,4 @@ def test_the_quickstart_installs_what_training_needs_and_nothing_of_the_tests(tm
     assert "--quiet" not in commands("quickstart"), "minutes without a line look like a hang"
     (tmp_path / "venv").mkdir()
     (tmp_path / "venv" / ".installed").touch()
-    assert "install" not in commands("quickstart"), "what the tests installed is enough"
+    assert "pip install" not in commands("quickstart"), "what the tests installed is enough"
