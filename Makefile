@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TRAIN := $(VENV)/.train
 PEERS := $(VENV)/.peers
 NEWEST := .venv-newest
 LOWEST := .venv-lowest
@@ -38,7 +39,14 @@ $(VENV)/.docs: $(STAMP)
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-quickstart: $(STAMP)
+# Only what training needs, with the progress of pip. Without an NVIDIA GPU, PyTorch's build for CPUs saves gigabytes.
+$(TRAIN): pyproject.toml setup.py constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	command -v nvidia-smi > /dev/null || $(BIN)/python -m pip install --constraint constraints.txt --no-deps --retries 1 --timeout 10 --index-url https://download.pytorch.org/whl/cpu torch || echo "PyTorch's index cannot be reached: torch comes from yours"
+	$(BIN)/python -m pip install --constraint constraints.txt --editable '.[train]'
+	touch $@
+
+quickstart: $(if $(wildcard $(STAMP)),$(STAMP),$(TRAIN))
 	HF_HUB_OFFLINE=1 $(BIN)/manyturn quickstart --seed $(SEED) --out $(OUT)
 
 test: $(STAMP)

@@ -85,7 +85,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'manyturn' has no attribute {name!r}; {hint}")
     module, _, member = _HOMES[name].partition(":")
     target = importlib.import_module(module)
-    return getattr(target, member) if member else target
+    value = getattr(target, member) if member else target
+    return globals().setdefault(name, value)  # so that the next access finds it here
 
 
 def __dir__() -> list[str]:

@@ -16,7 +16,12 @@
 ``docs/credit-audit.md``. ``docs/choosing-credit.md`` says how to choose a method; ``manyturn recipes`` shows each with
 its formula and source.
 A package can register its own under the entry-point group ``manyturn.plugins``.
+
+``recipe_credit`` gives the credit of a recipe, such as ``recipe_credit("bpo")``.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 from manyturn.audit.external_continuations import Continuation
 from manyturn.audit.external_rollouts import RolloutAudit, audit_rollouts
@@ -56,5 +61,44 @@ __all__ = [
     "credit_rollouts",
     "learnt_mask",
     "on_mask",
+    "recipe_credit",
     "runs_of",
 ]
+
+
+def recipe_credit(name: str) -> CreditConfig:
+    """The credit of a recipe, as a run with this recipe gives it.
+
+    >>> recipe_credit("bpo").advantage.name
+    'forks'
+
+    Raises:
+        ConfigError: there is no such recipe, or it changes no credit.
+    """
+    from manyturn.recipes import load_recipe  # which takes longer to import than all else here
+    from manyturn.trainers.recipe.config import RunConfig
+
+    recipe = load_recipe(name)
+    if "credit" not in recipe:
+        raise ConfigError(_about(name, recipe))
+    return CreditConfig(**{"advantage": RunConfig.model_fields["credit"].default.advantage, **recipe["credit"]})
+
+
+def _about(name: str, recipe: Mapping[str, Any]) -> str:
+    """A line on a recipe whose name was given for a stage's."""
+    if "credit" not in recipe:
+        return f"{name} is a recipe without credit of its own: it changes {', '.join(recipe)} of a run of ours"
+    return f"{name} is a recipe; its credit is " + ", ".join(
+        f"{kind} = {it!r}" for kind, it in recipe["credit"].items()
+    )
+
+
+def _of_recipe(name: str) -> str | None:
+    """The line on a name that is no stage's, if it is a recipe's."""
+    from manyturn.recipes import load_recipe, names
+
+    return _about(name, load_recipe(name)) if name in names() else None
+
+
+for _stages in (ADVANTAGES, MODULATIONS, REWARDS):
+    _stages.elsewhere = _of_recipe

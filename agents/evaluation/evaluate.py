@@ -166,6 +166,13 @@ async def evaluate(
     return evaluation
 
 
+def refuse_other_settings(seats: Seats, policy: Policy, plan: EvaluationPlan, out: Path) -> None:
+    """Raise what ``evaluate`` raises of a folder that holds another evaluation, before anything is played."""
+    if (out / "episodes.jsonl").exists():
+        with _journal(out, evaluation_settings(seats, policy, plan)):
+            pass
+
+
 def _planned(seats: Seats, policy: Policy, plan: EvaluationPlan) -> list[tuple[Task, EpisodeKey]]:
     """The tasks with the key of each episode. Raises ConfigError and PanelError; see ``evaluate``."""
     panel = plan.panel

@@ -49,7 +49,7 @@ def fault_remarks(summary: Mapping[str, Any], explained: bool) -> Iterator[str]:
     clauses = sorted(
         ((rate, _clause(cause, rate, summary)) for cause, rate in rates.items() if cause in _CLAUSES), key=_rate
     )
-    lines = [clause for rate, clause in clauses if rate]
+    lines = [clause for rate, clause in clauses if rate >= _LEAST]
     if not explained and (not clauses or broken >= clauses[0][0]):
         lines = [*_invalid(summary), *lines]
     if lines:
@@ -60,6 +60,7 @@ def _rate(clause: tuple[float, str]) -> float:
     return -clause[0]
 
 
+_LEAST = 0.0005  # less is printed as 0.0 %
 _CLAUSES = {
     "cut": "were cut at {limit}: give --sampling.max-tokens more",
     "filtered": "were withheld by the server's content filter",

@@ -18,13 +18,12 @@ from manyturn.agents.evaluation.summary_table import count
 from manyturn.recipes import load_recipe, whole_runs
 
 UNKNOWN = "not measured"
-_WITHOUT_RUNS = "no run of it is committed"
 _FOLDER = "../benchmarks/results"
-HEAD = """# What it costs
+HEAD = """# Time and memory of ready-made runs
 
 This page is generated from the files under `benchmarks/results`: `python -m benchmarks.runs.costs > docs/costs.md`.
 Ranges are over the runs in a file. Where no file has a figure, the cell says so; nothing is estimated. Recipes
-without committed runs have no figures.
+without committed runs are not listed.
 """
 RUNS = """## Ready-made runs
 
@@ -48,7 +47,8 @@ REST = """## What is not here
 
 def page() -> str:
     """The page."""
-    rows = [_row(name, _envs(load_recipe(name)), *_runs_of(name)) for name in whole_runs()]
+    measured = {name: runs for name in whole_runs() if (runs := _runs_of(name))[2]}
+    rows = [_row(name, _envs(load_recipe(name)), *runs) for name, runs in measured.items()]
     head = (
         "recipe",
         "environment",
@@ -89,8 +89,6 @@ def _runs_of(name: str) -> tuple[str, Mapping[str, Any], list[Mapping[str, Any]]
 def _row(
     name: str, env: str, file: str, values: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]
 ) -> tuple[str, ...]:
-    if not runs:
-        return (name, f"`{env}`", "0", *[UNKNOWN] * 9, _WITHOUT_RUNS)
     played, speed = ([run.get(name, {}) for run in runs] for name in ("played", "speed"))
     return (
         name,

@@ -31,6 +31,8 @@ OUT = RESULTS / "estimate.json"
 PAGE = ROOT / "docs" / "planning.md"
 BEGIN = "<!-- figures: python -m benchmarks.scale.estimate_before_training --page -->"
 END = "<!-- end of estimates -->"
+INTRODUCTION = """Estimates of five runs next to what the runs then took (`python -m
+benchmarks.scale.estimate_before_training`). Seconds of the CPU also compare them where other programs share the machine:"""
 RUNS: dict[str, tuple[tuple[str, ...], str | None, str]] = {
     "quickstart": (("quickstart",), None, "--steps 15"),
     "grpo in a maze": (
@@ -105,16 +107,16 @@ def section(result: Mapping[str, Any]) -> str:
     head = ("run", "seconds, estimated", "taken", "ratio", "of the CPU, estimated", "taken", "ratio", "of the trial")
     link = f"[{OUT.name}](../{OUT.relative_to(ROOT).as_posix()})"
     machine = f"{link}: on {result['machine']}, with a load of {result['load']}, at commit {result['commit']}."
-    return f"{machine}\n\n{table(head, rows)}"
+    return f"{INTRODUCTION}\n\n{machine}\n\n{table(head, rows)}"
 
 
 def page(text: str, result: Mapping[str, Any] | None) -> str:
-    """The page with the section that belongs to the result, or that there is none."""
+    """The page with the section that belongs to the result; nothing stands there without one."""
     before, begins, rest = text.partition(BEGIN)
     _, ends, after = rest.partition(END)
     if not (begins and ends):
         raise SystemExit(f"the page has lost its marks {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n\n{section(result) if result else 'No result is committed yet.'}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{f'{section(result)}\n\n' if result else ''}{END}{after}"
 
 
 def main() -> None:

@@ -1,10 +1,10 @@
-"""README's table of peers, from committed results: in each of them both sides were measured in the same run.
+"""Tables of peers, in README and on docs/speed.md, from committed results: in each both sides are from the same run.
 
 python -m benchmarks.speed.peers_table
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.kit.provenance import RESULTS, ROOT
@@ -64,6 +64,11 @@ def rows() -> list[Row]:
     ]
 
 
+def first() -> list[Row]:
+    """The rows that README shows: of an environment, of learning, of a sandbox."""
+    return rows()[::2]
+
+
 def _turn(ours: Mapping[str, Any], peer: Mapping[str, Any]) -> Row:
     return Row(
         "a turn of a household game",
@@ -99,19 +104,23 @@ def times(ratio: float) -> str:
     return str(int(ratio // step * step))
 
 
-def page() -> str:
-    """The table."""
+def page(shown: Sequence[Row], root: str = "") -> str:
+    """The table of some rows.
+
+    Args:
+        root: the way from the page to the project's folder.
+    """
     lines = [
         (
             row.subject,
             f"{number(row.ours)} {row.unit}",
             f"{row.name}: {number(row.peer)} {row.unit}",
-            f"[{times(row.ratio)}×]({(RESULTS / row.file).relative_to(ROOT)})",
+            f"[{times(row.ratio)}×]({root}{(RESULTS / row.file).relative_to(ROOT)})",
         )
-        for row in rows()
+        for row in shown
     ]
     return table(("work", "manyturn", "peer", "ratio"), lines)
 
 
 if __name__ == "__main__":
-    print(page())
+    print(page(first()), page(rows(), "../"), sep="\n\n")

@@ -26,6 +26,8 @@ from manyturn.envs.contract.atomic_files import replace_text
 from manyturn.trainers.record.run_folder import read_config
 
 _SHOWN_REGRESSIONS = 10
+_SURE = 0.05  # p below which a 95 % interval should leave 0 out
+_DISAGREE = ". Where p and the interval disagree about 0, believe p: with few tasks the interval is too short"
 _FOLDED = ("", "run", "metric", "errors")  # columns that may take several lines
 _NAMES = {"success": "success", "success_errors_as_failures": "… errors as failures", "return": "return"}
 
@@ -124,6 +126,7 @@ def _print_differences(results: Mapping[str, Any], letters: Sequence[str], conso
     heads = ["", "metric", "difference", "95 % interval", "p", *(["p,\nHolm"] if many else [])]
     table = _table("against A, paired by task", *heads, "won/\nlost/tied", "could have\nshown")
     with_errors = any(policy["errors"] for policy in results["policies"])
+    rows: list[Mapping[str, Any]] = []
     for letter, comparison in zip(letters[1:], results["comparisons"], strict=True):
         parts = comparison["parts"] if len(comparison["parts"]) > 1 else {}
         shown = [(metric, name, comparison[metric]) for metric, name in _NAMES.items()]
@@ -132,6 +135,7 @@ def _print_differences(results: Mapping[str, Any], letters: Sequence[str], conso
                 continue
             form = "{:+.3g}" if metric in ("return", "part") else "{:+.1%}"
             cells = [_shown(one["difference"], form), _ends(one, form), _shown(one["p"], "{:.4f}")]
+            rows.append(one)
             cells += [_shown(one["p_holm"], "{:.4f}")] if many else []
             counts = "/".join(str(one[key]) for key in ("wins", "losses", "ties"))
             table.add_row(letter, _text(name), *cells, counts, _shown(one["detectable"], form.replace("+", "")))
@@ -139,8 +143,14 @@ def _print_differences(results: Mapping[str, Any], letters: Sequence[str], conso
     _say(
         console,
         "p: sign-flip test of no difference. could have shown: the smallest true difference that this many tasks show "
-        "in four of five times (2.8 standard errors)",
+        "in four of five times (2.8 standard errors)" + _DISAGREE * any(map(_disagrees, rows)),
     )
+
+
+def _disagrees(one: Mapping[str, Any]) -> bool:
+    """True if an interval leaves 0 out and p sees no difference, or the other way round."""
+    low, high, p = one["ci_low"], one["ci_high"], one["p"]
+    return None not in (low, high, p) and (low > 0 or high < 0) != (p < _SURE)
 
 
 def _print_regressions(comparison: Mapping[str, Any], letter: str, console: Console) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from manyturn.agents.evaluation.evaluate import Evaluation, EvaluationPlan
+from manyturn.agents.evaluation.evaluate import Evaluation, EvaluationPlan, refuse_other_settings
 from manyturn.agents.evaluation.evaluate import evaluate as play_panel
 from manyturn.agents.evaluation.finished_episodes import Progress
 from manyturn.agents.evaluation.format_mismatch import reply_remarks
@@ -301,6 +301,8 @@ async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool
             entrant.candidate.guard(panel)
             for remark in _remarks_on(entrant, seats, args, settings):
                 print(visible(f"note: {remark}"), file=sys.stderr)
+            if entrant.out is not None and len(entrants) > 1:
+                refuse_other_settings(seats, entrant.candidate.policy, _plan(entrant, panel, settings), entrant.out)
         secrets = secrets_of(entrants)
         return [await play(entrant, seats, panel, settings, secrets, quiet) for entrant in entrants]
 
@@ -364,6 +366,11 @@ def secrets_of(entrants: Sequence[Entrant]) -> frozenset[str]:
     return frozenset(secret for one in entrants for secret in getattr(one.candidate.policy, "secrets", ()))
 
 
+def _plan(entrant: Entrant, panel: Panel, settings: Settings) -> EvaluationPlan:
+    candidate = entrant.candidate
+    return EvaluationPlan(panel, settings.repeats, settings.seed, candidate.max_turns, label=candidate.policy.name)
+
+
 async def play(
     entrant: Entrant, seats: Seats, panel: Panel, settings: Settings, secrets: frozenset[str], quiet: bool
 ) -> Evaluation:
@@ -374,13 +381,7 @@ async def play(
         return await play_panel(
             seats,
             candidate.policy,
-            EvaluationPlan(
-                panel,
-                repeats=settings.repeats,
-                seed=settings.seed,
-                max_turns=candidate.max_turns,
-                label=candidate.policy.name,
-            ),
+            _plan(entrant, panel, settings),
             out=out,
             secrets=secrets,
             on_progress=watch,

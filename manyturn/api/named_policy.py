@@ -1,5 +1,6 @@
 """Policies by the words that name them on the command line."""
 
+import importlib.util
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -176,6 +177,8 @@ def find_policy(word: str, options: PolicyOptions) -> Candidate:
         protocol = "anthropic" if word.startswith("claude-") else OPENAI
         address = PROTOCOLS[protocol].address
         raise ValueError(f"{word} is a model at an endpoint: write {protocol}:{word}, and set {address}")
+    if not folder.exists() and importlib.util.find_spec("torch") is None:
+        raise ValueError(f"{_no_folder(Path(word))}; a model's id needs pip install 'manyturn[train]'")
     return _after_search(_model(word, options), word, options)
 
 

@@ -140,6 +140,8 @@ class _Game:
         meta = {"?": self._list, "!": self._hint, "!!": self._expert, ":undo": self._undo, ":state": self._state}
         if not word:
             self.say(f"[Nothing is sent. {HELP}]")
+        elif line.strip() == ":help":
+            self.say(f"[{HELP}]")
         elif line.strip() == ":new":
             self.begin(self.draw())
         elif word.startswith(":") and word != ":say" and (rest or word not in meta):

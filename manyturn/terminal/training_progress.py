@@ -103,8 +103,14 @@ class TrainingReport:
         if line["phase"] == "begin":
             config = self._config
             steps = f"{config.steps} step{'' if config.steps == 1 else 's'}"
-            about = f"{config.env_title}, model {config.model.label}, seed {config.seed}, {steps}"
+            credit = f"advantage {config.credit.advantage.name}"
+            about = f"{config.env_title}, model {config.model.label}, {credit}, seed {config.seed}, {steps}"
             self._say(f"{about}; run folder {self._out}")
+            if (done := line.get("done")) is not None:
+                self._say(
+                    f"resumes {f'after step {done}' if done else 'before the first step'}; {_to_go(config, done)}"
+                )
+                return
             self._say(f"to do: {self._early.amounts(line).words}; the first step shows how long that takes")
             return
         if line["phase"] == "notice":
@@ -136,6 +142,12 @@ class TrainingReport:
 
     def _say(self, text: str) -> None:
         say(text, self._console)
+
+
+def _to_go(config: RunConfig, done: int) -> str:
+    """The steps that a run still has to do, such as ``1 step to go``."""
+    left = max(0, config.steps - done)
+    return f"{left:,} step{'' if left == 1 else 's'} to go"
 
 
 def _remaining_words(remaining: Remaining) -> str:

@@ -29,6 +29,18 @@ class Empty(Half):
         return self.succeed("Done.")
 
 
+class Stuck(Empty):
+    def tasks(self, split):
+        first = self.splits.index(split) * 10
+        return [mt.Task(f"{split}/{i}", split, {"n": first + i}) for i in range(3)]
+
+    def admissible(self):
+        return ["open", "shut"]
+
+    def expert(self):
+        return self.nothing
+
+
 class Imports(Empty):
     def __init__(self):
         import no_package_of_this_name
@@ -75,3 +87,9 @@ def test_an_error_in_code_of_others_is_placed_at_the_last_line_of_the_user(comma
     ended = command("check", f"{file}:Slips", "--samples", 1)
     assert ended.code == 1
     assert re.findall(r"\((\w+\.py), line", ended.out) == ["own.py"] and "in step)" in ended.out
+
+
+def test_a_random_policy_is_not_judged_against_an_expert_that_raises(command, file):
+    ended = command("check", f"{file}:Stuck")
+    assert ended.code == 1 and "no attribute 'nothing'" in ended.out, ended.err
+    assert "since 'expert' has failed: imitation, random" in ended.out and "success is not known" not in ended.out

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import manyturn.credit as mc
-from manyturn.recipes import load_recipe
+from manyturn.recipes import load_recipe, methods
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "credit.md").read_text(encoding="utf-8")
@@ -68,6 +68,27 @@ def test_a_configuration_that_is_wrong_says_so_in_one_line():
         assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("name", sorted(set(methods()) - set(mc.ADVANTAGES.names()) - {"epo"}))
+def test_a_recipe_that_is_no_stage_is_named_with_its_credit(name):
+    credit = load_recipe(name).get("credit", {})
+    with pytest.raises(mc.ConfigError, match=rf"{name} is a recipe") as refused:
+        mc.CreditConfig(advantage=name)
+    stages = [
+        *credit.get("rewards", ()),
+        *credit.get("modulation", ()),
+        *[credit[it] for it in credit if it == "advantage"],
+    ]
+    assert not [stage["name"] for stage in stages if stage["name"] not in str(refused.value)]
+    if credit:
+        whole = mc.recipe_credit(name)
+        assert {stage["name"] for stage in stages} <= {
+            one.name for one in (*whole.rewards, whole.advantage, *whole.modulation)
+        }
+    else:
+        with pytest.raises(mc.ConfigError, match="without credit"):
+            mc.recipe_credit(name)
+
+
 def test_every_token_of_a_turn_gets_the_turns_credit():
     batch = mc.TurnBatch.from_episodes([[0, 1], [0]], groups=["a", "a"], tokens=[[2, 0], [3]])
     earned = mc.credit(batch, mc.CreditConfig(advantage="grpo"))
@@ -78,11 +99,15 @@ def test_every_token_of_a_turn_gets_the_turns_credit():
 def test_the_examples_of_the_page_for_other_trainers_run_as_they_stand():
     page = (ROOT / "docs" / "credit-elsewhere.md").read_text(encoding="utf-8")
     blocks = re.findall(r"test_credit.py -->\n```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 2 and len(blocks[0].splitlines()) <= 20
+    assert len(blocks) == 4 and len(blocks[0].splitlines()) <= 20
     script = "\n".join(blocks)
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False)
     assert found.returncode == 0, found.stderr
-    padded, shape = found.stdout.splitlines()
+    padded, gated, branches, shape = found.stdout.splitlines()
+    first, *others = ast.literal_eval(gated)
+    assert first > 0 > others[-1] == others[-2], "the steps of the failed attempt are not paid"
+    ours, branch = ast.literal_eval(branches)[:2], ast.literal_eval(branches)[2:4]
+    assert ours[1] > 0 > branch[1] and branch[0] == 0, "a repeated turn is not the branch's"
     better, worse = ast.literal_eval(padded)
     # Both began in the hall, which separates them at the first reply; where the environment spoke there is no credit.
     assert better == [0.95, 0.95, 0, 0.5, 0, 0, 0.5, 0.5] and worse == [-0.95, 0, 0, -0.5, -0.5, -0.5, 0, 0]

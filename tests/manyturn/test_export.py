@@ -50,6 +50,14 @@ def test_a_package_has_its_tasks_by_split_and_its_own_file(command, tmp_path):
         world.tasks("exam")
 
 
+def test_a_split_of_which_a_part_is_exported_says_so(command, tmp_path):
+    (tmp_path / "safe.py").write_text(SAFE)
+    words = ("--as", "verifiers", "--out", tmp_path / "out", "--limit", 4)
+    assert (
+        "train: the first 4 tasks, see --limit, hash" in command("export", f"{tmp_path / 'safe.py'}:Safe", *words).out
+    )
+
+
 def test_a_task_that_has_changed_since_is_refused(command, tmp_path):
     folder = exported(command, tmp_path)
     (folder / "safe.py").write_text(SAFE.replace("first + i}", "first + i + 50}"))

@@ -10,7 +10,7 @@ import textwrap
 import pytest
 from rich.console import Console
 
-from manyturn.cli.play import play
+from manyturn.cli.play import HELP, play
 from manyturn.terminal.escape import visible
 
 HOSTILE = "\x1b]0;owned\x07[bold]red[/bold] :smile: \u202egnp.exe\u200b\r\x9b2J \ud83d"
@@ -117,6 +117,11 @@ def test_commands_reach_the_environment_as_typed(world):
     shown, _ = session(f"{world}:Hostile", ":say :quit", " two  spaces ", "", ":undo it", ":say ?")
     assert "1: :quit" in shown and "2:  two  spaces \n" in shown and "3: ?" in shown
     assert "Nothing is sent" in shown and "There is no :undo it" in shown
+
+
+def test_help_is_given_and_no_move():
+    shown, _ = session("manyturn/Maze-v0", ":help", ":new")
+    assert shown.count(f"[{HELP}]") == 2 and "There is no" not in shown and "turn 1" not in shown
 
 
 def test_new_draws_another_task_and_the_seed_decides_which():

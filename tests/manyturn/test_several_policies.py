@@ -63,9 +63,9 @@ def test_one_call_gives_one_table_and_folders_to_compare(command, policies, tmp_
 def test_a_policy_whose_file_has_changed_is_not_continued_as_if_it_were_the_same(command, policies, tmp_path):
     assert command("evaluate", "pol.py:first", *MAZE, "--out", "found").code == 0
     (tmp_path / "pol.py").write_text(FILE.replace("[0]", "[-1]"))
-    from manyturn.envs.contract.registration.env_registry import load_file
+    from manyturn.envs.contract.registration.env_registry import _module_of
 
-    load_file.cache_clear()  # as in another process
+    _module_of.cache_clear()  # as in another process
     refused = command("evaluate", "pol.py:first", *MAZE, "--out", "found")
     assert refused.code == 2 and "policy was pol.py:first, code " in refused.err
 
@@ -125,6 +125,13 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_played(command, poli
     names = [word for word in words if word not in options]
     refused = command("evaluate", *names, *MAZE, "--out", "found", *options)
     assert refused.code == 2 and told in refused.err and not (tmp_path / "found").exists()
+
+
+def test_no_policy_is_played_where_the_folder_of_a_later_one_holds_other_settings(command, policies, tmp_path):
+    assert command("evaluate", "random", *MAZE, "--out", "found/random", "--seed", 1).code == 0
+    refused = command("evaluate", "expert", "random", *MAZE, "--out", "found")
+    assert refused.code == 2 and "seed was 1 and is 0. Write to another folder" in refused.err
+    assert not (tmp_path / "found/expert").exists()
 
 
 def test_a_folder_of_one_evaluation_does_not_become_one_of_several(command, policies):

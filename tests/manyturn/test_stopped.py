@@ -46,6 +46,8 @@ def test_a_finished_run_is_continued_from_the_command_line(command, tiny_run, tm
     assert "note: the learning rate falls to learner.lr_end = 0.1" in ended.out and "step        2" in ended.out
     assert ended.out.count(f", 2 steps; run folder {run}") == 1, "a log without a bar says how far it goes"
     assert "imitating" not in ended.out, "it had no warm-up"
+    assert "resumes after step 1; 1 step to go" in ended.out and "to do" not in ended.out, "not the plan once more"
+    assert f"advantage {read_config(run).credit.advantage.name}, " in ended.out
     assert json.loads((run / "summary.json").read_text())["steps"] == 2
     refused = command("train", "--resume", run, "--steps", 1)
     assert refused.code == 2 and "has done 2 steps already" in refused.err and "stopped" not in refused.out

@@ -1,5 +1,8 @@
 """A word that other programs use, or another command of this one, is answered with the option that is meant."""
 
+import subprocess
+import sys
+
 import pytest
 
 from manyturn.api.training import configured
@@ -9,6 +12,26 @@ from manyturn.terminal.overrides import parse_words
 pytestmark = pytest.mark.versions
 
 MAZE = "manyturn/Maze-v0"
+
+
+def test_a_name_of_the_package_is_looked_up_once():
+    code = "import manyturn as mt; mt.Task; del mt.__getattr__; print(mt.Task is vars(mt)['Task'], mt.credit.__name__)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.stdout == "", "credit was not looked up before"
+    ended = subprocess.run(
+        [sys.executable, "-c", code.replace("mt.Task;", "mt.Task; mt.credit;")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.split() == ["True", "manyturn.credit"]
+
+
+def test_without_torch_a_run_that_is_not_there_is_said_to_be_missing(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    refused = command("evaluate", "runs/my_world-1", "--env", "manyturn/Maze-v0")
+    assert refused.code == 2 and "there is no runs/my_world-1" in refused.err and "manyturn[train]" in refused.err
 
 
 @pytest.mark.parametrize(

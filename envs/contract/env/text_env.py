@@ -78,7 +78,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
 
     @abc.abstractmethod
     def tasks(self, split: str) -> Sequence[Task]:
-        """The tasks of a split, always the same ones in the same order."""
+        """The tasks of a split, always the same ones in the same order; an instance asks once for each split."""
 
     @abc.abstractmethod
     def begin(self, task: Task, rng: np.random.Generator) -> str:
@@ -226,6 +226,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         self._actions: list[str] = []
         self._seed = 0
         self._rng_start: Any = None  # until the first reset
+        self.__lists: dict[str, Sequence[Task]] = {}  # a name that no subclass can take
 
     def level_of(self, difficulty: str) -> Any:
         """The settings of a difficulty. Raises ValueError that names the choices."""
@@ -237,7 +238,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     def find(self, task_id: str) -> Task:
         """The task with this id."""
         for split in self.splits:
-            tasks = self.tasks(split)
+            tasks = self._tasks_of(split)
             finder = getattr(tasks, "find", None)
             task = finder(task_id) if finder else next((t for t in tasks if t.id == task_id), None)
             if task is not None:
@@ -245,6 +246,12 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         raise KeyError(
             f"{type(self).__name__} has no task {task_id!r}; env.tasks(split)[0].id shows what an id looks like"
         )
+
+    def _tasks_of(self, split: str) -> Sequence[Task]:
+        """The tasks of a split, asked for once: a long list would take longer than an episode's first turn."""
+        if split not in self.__lists:
+            self.__lists[split] = self.tasks(split)
+        return self.__lists[split]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Begin an episode: of the task ``options["task"]``, or of one that the seed draws from the split."""
@@ -255,7 +262,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         seed = seed if seed is not None else int(self.np_random.integers(2**63))
         named = (options or {}).get("task")
         if named is None:
-            tasks = self.tasks(self.split)
+            tasks = self._tasks_of(self.split)
             named = tasks[int(generator("draw", seed).integers(len(tasks)))]
         self._start(named if isinstance(named, Task) else self.find(named), seed)
         info: dict[str, Any] = {

@@ -68,6 +68,7 @@ class Registry(Generic[R]):
 
     def __init__(self, kind: str, *packages: str):
         self.kind, self.packages = kind, packages
+        self.elsewhere: Callable[[str], str | None] = lambda name: None  # a line on what a name means that is no entry
         self._entries: dict[str, Entry] = {}
         self._loaded = not packages
 
@@ -101,7 +102,7 @@ class Registry(Generic[R]):
         if name not in self._entries:
             load_plugins()
         if name not in self._entries:
-            raise ValueError(unknown(self.kind, name, self._entries) + where_else())
+            raise ValueError(self.elsewhere(name) or unknown(self.kind, name, self._entries) + where_else())
         return self._entries[name]
 
     def parse(self, value: Any, context: Mapping[str, Any] | None = None) -> Any:

@@ -140,10 +140,14 @@ def new_env(
 
     if package:
         commands = new_package(name, out, kind)
-        print(f"The package {out / name} is written. Next:", *commands, sep="\n  ")
+        print(
+            f"The package {out / name} is written. Change {out / name / name / 'world.py'}, then:",
+            *commands,
+            sep="\n  ",
+        )
         return
     commands = write(name, out, kind)
-    print(f"{out / name}.py and {out / f'test_{name}.py'} are written. Next:", *commands, sep="\n  ")
+    print(f"{out / name}.py and {out / f'test_{name}.py'} are written. Change the first, then:", *commands, sep="\n  ")
 
 
 def envs(

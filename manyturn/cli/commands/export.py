@@ -42,5 +42,6 @@ def export(
 
     panels = run(env, out, as_, env_args, read_wrappers(wrappers or []), limit)
     for split, panel in panels.items():
-        print(f"{split}: {len(panel)} tasks, hash {panel.hash}")
+        first = "the first " if len(panel) == limit else ""
+        print(f"{split}: {first}{len(panel)} tasks{', see --limit' if first else ''}, hash {panel.hash}")
     print(f"{out / 'README.md'} says what to do with it")

@@ -44,7 +44,8 @@ def test_ID_WORDS_keeps_the_contract():
 _README = """\
 # DASHED
 
-The environment `ID` for [manyturn](https://pypi.org/project/manyturn/). Its class is in `NAME/world.py`.
+The environment `ID` for manyturn. Its class is in `NAME/world.py`. First install manyturn from its clone, with
+`pip install .` in the clone's folder.
 
 ```sh
 pip install .                            # or: pip install -e . while you change it

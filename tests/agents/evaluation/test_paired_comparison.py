@@ -188,6 +188,16 @@ def test_other_settings_are_said_and_not_refused(folders, tmp_path):
     assert compare([read_evaluation(folder) for folder in folders])["notes"] == []
 
 
+def test_an_interval_and_a_p_that_disagree_are_explained(folders, tmp_path):
+    bad = play(tmp_path / "bad", 1.0)
+    found, text = said(compare_evaluations, [folders[0], bad])
+    assert found["comparisons"][0]["success"]["p"] < 0.05 and "believe p" not in text
+    lost = {task["task"] for task in found["comparisons"][0]["regressions"] if task["before"] - task["after"] == 1}
+    four = [task for task in Maze().tasks("test")[:20] if task.id in lost][:4]
+    found, text = said(compare_evaluations, [play(tmp_path / str(noise), noise, four) for noise in (0.0, 1.0)])
+    assert len(four) == 4 and found["comparisons"][0]["success"]["p"] == 0.125 and "believe p" in text
+
+
 def test_everything_is_written_and_long_lists_are_cut_in_print_only(folders, tmp_path, monkeypatch):
     monkeypatch.setattr("manyturn.api.comparison._SHOWN_REGRESSIONS", 2)
     found, text = said(compare_evaluations, [folders[0], folders[2]], out=tmp_path / "found.json")

@@ -37,6 +37,12 @@ def test_nothing_is_said_where_the_figures_speak_for_themselves():
     assert remarks(found("expert")) == remarks(found("random")) == []
 
 
+@pytest.mark.parametrize(("rate", "lines"), [(0.0004, 0), (0.0006, 1)])
+def test_a_share_that_is_printed_as_nothing_is_not_remarked_on(rate, lines):
+    summary = found("expert")
+    assert len(remarks({**summary, "fault_rates": {**summary["fault_rates"], "empty": rate}})) == lines
+
+
 def test_a_random_policy_without_commands_is_no_floor():
     summary = found("random", "tests/Silent-v0")
     invalid, told = remarks(summary)

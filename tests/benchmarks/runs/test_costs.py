@@ -21,7 +21,7 @@ def test_the_page_of_costs_is_what_the_files_say():
     for name in whole_runs():
         file = ROOT / "benchmarks" / "results" / f"{name}.json"
         if not file.is_file():
-            assert rows[name][3].strip() == "0" and not any(cell.strip().isdigit() for cell in rows[name][4:])
+            assert name not in rows
         else:
             minutes = [
                 run["seconds"] / 60 for run in json.loads(file.read_text())["runs"] if run.get("variant") != "ungated"

@@ -6,9 +6,8 @@ from typing import Any
 import torch
 
 from manyturn.agents.model.model_internals import host_copy
-from manyturn.trainers.learn.learner.cpu_offload import HostWeights
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
-from manyturn.trainers.learn.passes.master_weights import MasterWeights, load_masters
+from manyturn.trainers.learn.learner.master_weights import HostWeights, MasterWeights, load_masters
 from manyturn.trainers.learn.passes.optimizer_state import complete, load_optimizer, named_state, optimizer_tensors
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 

@@ -67,7 +67,8 @@ async def train(
             that a folder from elsewhere names.
         steps: when resuming, how many steps the run has now; None: as many as before.
         report: receives each line of metrics as it is written; how far the vocabulary is, where that takes long;
-            ``{"phase": "begin", "tasks": COUNTS}`` once the checks have passed; and notices, ``{"phase": "notice",
+            ``{"phase": "begin", "tasks": COUNTS, "done": STEPS}`` once the checks have passed, its STEPS those of the
+            checkpoint that it resumes from, or None; and notices, ``{"phase": "notice",
             "notice": TEXT}``.
 
     Returns:
@@ -101,7 +102,7 @@ async def train(
             if not resume or steps is not None:
                 folder.write_config(run.config)
             sign(path, folder.read_config())
-            output.tell({"phase": "begin", "tasks": _task_counts(run)})
+            output.tell({"phase": "begin", "tasks": _task_counts(run), "done": start.steps_done})
             if run.endpoints:
                 answers = stack.enter_context(AnswerLog(folder))
                 for endpoint in run.endpoints:

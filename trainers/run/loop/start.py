@@ -59,6 +59,11 @@ class RunStart:
         return replace(self, env_changes=words, remarks=remarks)
 
     @property
+    def steps_done(self) -> int | None:
+        """Steps that were done until the checkpoint; None where the run begins."""
+        return None if self.checkpoint is None else read_state(self.checkpoint)["step"]
+
+    @property
     def pinned(self) -> Mapping[str, Mapping[str, str]]:
         """Partners that played until the checkpoint, by role; none where they are not known."""
         return {} if self.checkpoint is None else read_state(self.checkpoint).get("partners", {})

@@ -112,6 +112,21 @@ def test_reset_draws_by_seed_from_its_own_split():
     assert one == [env.reset()[0] for _ in range(3)]
 
 
+def test_a_long_list_of_tasks_is_made_once_and_not_at_each_reset():
+    class Counted(type(sound())):
+        lists = 0
+
+        def tasks(self, split):
+            type(self).lists += 1
+            return list(super().tasks(split))
+
+    env = Counted()
+    texts = [env.reset(seed=seed)[1]["task"] for seed in range(5)]
+    assert Counted.lists == 1 and len(set(texts)) > 1
+    env.reset(seed=5, options={"task": "test/0"})
+    assert env.task.split == "test" and Counted.lists == len(env.splits)
+
+
 def test_wrong_names_are_refused():
     env = faulty()
     with pytest.raises(ValueError, match="the only one is 'task'"):

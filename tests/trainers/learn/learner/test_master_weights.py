@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,13 @@ from manyturn.recipes import load_recipe
 from manyturn.trainers.learn.heads.head_config import ValueHeadConfig
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.learner.master_weights import MasterWeights
 from manyturn.trainers.learn.learner.memory_estimate import update_memory
 from manyturn.trainers.learn.learner.policy_optimizer import PolicyOptimizer
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.run.loop.disk_space import checkpoint_bytes
+from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run_builder import open_run
 
 pytestmark = pytest.mark.versions
@@ -59,6 +62,13 @@ def test_updates_that_bfloat16_cannot_hold_add_up_as_in_float32():
     exact_way, master_way, plain_way = way
     assert (master_way - exact_way).norm() < 0.3 * exact_way.norm() < 0.9 * (plain_way - exact_way).norm()
     assert equal(weights(made), [each.bfloat16() for each in masters])
+
+
+def test_masters_begin_as_the_weights_whatever_their_memory_held(monkeypatch):
+    weights = [torch.nn.Parameter(torch.linspace(-1, 1, 64).bfloat16())]
+    left = weights[0].detach().float() * (1 + 1e-6)  # of other masters, which round to the same weights
+    monkeypatch.setattr(MasterWeights, "_like", lambda self, _: left)
+    assert torch.equal(MasterWeights(weights).own[0], weights[0].detach().float())
 
 
 def test_an_update_is_adamws_in_float32_of_gradients_that_were_added_in_float32():
@@ -114,6 +124,33 @@ def test_a_critic_with_a_body_of_its_own_stays_in_float32():
         figures = learn(made, samples, step, targets_T=np.ones_like(earned(samples)))
     assert {each.dtype for each in body.parameters()} == {torch.float32} and not equal(begun, list(body.parameters()))
     assert figures["grad_norm"] > 0
+
+
+def losses(kind: str, folder: Path) -> list[float]:
+    """Losses of a warm-up in the maze: of the first update, halfway and at the end."""
+    warmup = {"episodes": 200, "batch": 8, "lr": 8e-3, "max_updates": 100, "check_every": 50, "must_succeed": False}
+    config = {
+        "env": {"id": "manyturn/Maze-v0", "args": {"difficulty": "easy"}},
+        "model": {"name": "tiny", "width": 32, "layers": 1, "heads": 2, "sample_tasks": 16},
+        "agent": {"instructions": False, "max_context": 512},
+        "sampling": {"max_tokens": 8},
+        "warmup": {**warmup, "check_episodes": 4, "until_success": 1.0},
+        "rollout": {"tasks": 2, "group": 2},
+        "learner": {"weights": kind},
+        "evaluation": {"limit": 2},
+        "device": "cpu",
+        "threads": 1,
+        "steps": 0,
+    }
+    asyncio.run(train(parse_config(config), folder))
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [line["loss"] for line in lines if line.get("phase") in ("imitation", "warmup")]
+
+
+@pytest.mark.deep
+def test_a_maze_is_learnt_as_in_float32(tmp_path):
+    exact, coarse = (losses(kind, tmp_path / kind) for kind in ("float32", "bfloat16"))
+    assert coarse == pytest.approx(exact, rel=0.05) and exact[-1] < 0.2 * exact[0]
 
 
 @pytest.mark.deep

@@ -6,6 +6,11 @@
 AdamW changes the masters, and passes get them rounded. An update that is too small for bfloat16, whose numbers have
 eight bits, adds up in the masters until it shows. Gradients of several passes are added in float32 too.
 
+With ``learner.offload_optimizer`` all that the optimiser needs is in the host's memory instead: float32 weights,
+AdamW's two moments, the gradient of the update. A step is made there, and its result is copied to the device. Where
+weights on the device are bfloat16, the host's are their masters. Otherwise both have the same bits, and a step the
+bits of one that is made where the weights are, if both processors compute it alike.
+
 Source: mixed precision training, arXiv 1710.03740, section 3.1.
 """
 
@@ -30,11 +35,13 @@ class MasterWeights:
     def __init__(self, weights: Sequence[torch.Tensor]):
         self._weights = weights
         self.own = [self._like(each) for each in weights]
-        self.follow()
+        with torch.no_grad():
+            for each, own in zip(weights, self.own, strict=True):
+                own.copy_(each)
         self._watch()
 
     def _like(self, weights: torch.Tensor) -> torch.Tensor:
-        """An empty master."""
+        """A master without content."""
         return torch.empty_like(weights, dtype=torch.promote_types(weights.dtype, torch.float32), requires_grad=False)
 
     def _watch(self) -> None:
@@ -73,6 +80,38 @@ class MasterWeights:
         """The inverse of ``state``, once the weights are loaded."""
         self.follow()
         load_masters(tensors, self.own)
+
+
+class HostWeights(MasterWeights):
+    """The host's side.
+
+    Args:
+        weights: the model's own tensors.
+
+    Attributes:
+        own: float32 weights for an optimiser, in page-locked memory where a GPU reads it.
+    """
+
+    def __init__(self, weights: Sequence[torch.Tensor]):
+        super().__init__(weights)
+        self._gradients = [torch.empty_like(each) for each in self.own]
+
+    def _like(self, weights: torch.Tensor) -> torch.Tensor:
+        dtype, pins = torch.promote_types(weights.dtype, torch.float32), type(weights.data) is torch.Tensor
+        return torch.empty(weights.shape, dtype=dtype, pin_memory=pins and weights.device.type == "cuda")
+
+    def _watch(self) -> None:
+        """Gradients are accumulated on the device, in the weights' type."""
+
+    @property
+    def summed(self) -> Sequence[torch.Tensor]:
+        return self._weights
+
+    @torch.no_grad()
+    def take_gradients(self) -> None:
+        """Give the host's weights the gradients of the device's."""
+        for weights, own, buffer in zip(self._weights, self.own, self._gradients, strict=True):
+            own.grad = None if weights.grad is None else buffer.copy_(weights.grad)
 
 
 @torch.no_grad()
