@@ -1,6 +1,7 @@
 """Hooks and public CI run the commands that a developer runs, not copies that drift away from them."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import yaml
@@ -49,3 +50,15 @@ def test_few_lines_are_hidden_from_the_type_checker():
         if rule not in ("import-not-found", "reportMissingImports")
     ]
     assert len(hidden) <= 20, hidden
+
+
+def test_the_quickstart_installs_what_training_needs_and_nothing_of_the_tests(tmp_path):
+    def commands(*words: str) -> str:
+        make = ["make", "--dry-run", f"VENV={tmp_path}/venv", *words]
+        return subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    assert re.findall(r"--editable '(.*?)'", commands("quickstart")) == [".[train]"]
+    assert "--quiet" not in commands("quickstart"), "minutes without a line look like a hang"
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv" / ".installed").touch()
+    assert "install" not in commands("quickstart"), "what the tests installed is enough"
