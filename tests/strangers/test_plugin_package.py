@@ -7,7 +7,7 @@ import gymnasium
 import plugin_package
 import pytest
 
-from manyturn.envs.contract.options.plugins import load_plugins
+from manyturn.envs.contract.options import plugins
 
 SOURCE = """
 import manyturn as mt
@@ -44,10 +44,10 @@ def uninstall(tmp_path, monkeypatch):
         sys.modules.pop("shades_of", None)
         if str(site) in sys.path:
             sys.path.remove(str(site))
-        load_plugins.cache_clear()
+        plugins._loaded.cache_clear()
 
     monkeypatch.syspath_prepend(str(site))
-    load_plugins.cache_clear()
+    plugins._loaded.cache_clear()
     yield remove
     remove()
 
