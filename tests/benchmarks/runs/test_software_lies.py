@@ -15,7 +15,7 @@ def test_the_tables_of_the_page_are_those_of_the_result(capsys):
     lies_table.main()
     page = (ROOT / "docs/grading-results.md").read_text()
     tables = capsys.readouterr().out.strip().split("\n\n")
-    assert len(tables) == 3 and all(f"\n\n{one}\n\n" in page for one in tables)
+    assert len(tables) == 4 and all(f"\n\n{one}\n\n" in page for one in tables)
 
 
 def test_no_task_that_pays_a_lie_is_learnt_from():
