@@ -41,7 +41,7 @@ def kind_of(action: str) -> str:
 
 
 def departure(env: EnvHandle, task: Task, seed: int, turns: Sequence[Mapping[str, Any]]) -> str | None:
-    """What expert and policy do at the first turn at which they differ; None if they never do.
+    """Actions of expert and policy at the first turn at which they differ; None if they never do.
 
     Raises:
         SystemExit: the environment is not the one that was played.

@@ -136,12 +136,12 @@ class _Server(uvicorn.Server):
         yield
 
     async def on_tick(self, counter: int) -> bool:
-        """Where half of all connections are open, end those that have asked for nothing for the longest time."""
+        """End the connections that have asked for nothing for the longest time, once half of all are open."""
         excess = len(self.server_state.connections) - _CONNECTIONS // 2
         if excess > 0:
             before = asyncio.get_running_loop().time() - _GRACE_SECONDS  # who has just come has had no time
-            known = (one for one in self.server_state.connections if isinstance(one, _Prompt | _Counted))
-            waiting = (one for one in known if one.is_waiting and one.since < before)
+            ours = (one for one in self.server_state.connections if isinstance(one, _Prompt | _Counted))
+            waiting = (one for one in ours if one.is_waiting and one.since < before)
             for one in heapq.nsmallest(excess, waiting, key=lambda one: (one.has_begun, one.since)):
                 one.transport.abort()
         return await super().on_tick(counter)
@@ -165,12 +165,12 @@ class _Prompt(H11Protocol):
 
     @property
     def has_begun(self) -> bool:
-        """Whether it has sent a request."""
+        """True once it has sent a request."""
         return self.cycle is not None
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the client has all answers, or does not read the last one, and keeps the connection."""
+        """True if the client has all answers, or does not read the last one, and keeps the connection."""
         has_all = self.cycle is None or self.cycle.response_complete
         return (has_all or self.flow.write_paused) and not self.transport.is_closing()
 

@@ -158,7 +158,7 @@ def earlier(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def _same(commit: str) -> bool:
-    """Whether the grader's code is that of a commit; docstrings and comments may differ."""
+    """True if the grader's code is that of a commit; docstrings and comments may differ."""
     names = _git("diff", "--name-only", commit, "HEAD", "--", *_GRADER)
     return names is not None and all(_program(commit, name) == _program("HEAD", name) for name in names.splitlines())
 
