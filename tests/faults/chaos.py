@@ -220,7 +220,7 @@ IN_THREADS = {  # what an environment that is played in a thread can do to those
     **{name: DYING[name] for name in ("SIGKILL", "SIGSEGV")},
     "hold": _hold,
     "undue": _undue,
-    "threads": _times(20, _start_thread),
+    "twenty threads": _times(20, _start_thread),
     "raise in a thread": _raise_in_thread,
     "raise at exit": lambda: atexit.register(_raising(RuntimeError("at exit"))),
     "KeyboardInterrupt": _raising(KeyboardInterrupt()),
