@@ -99,7 +99,7 @@ def test_pages_name_results_and_scripts_that_are_there():
 
 def test_a_peer_s_figure_that_no_script_measures_is_not_kept():
     for path in FILES:
-        assert not re.search(r"own machine|is said|elsewhere", path.read_text(encoding="utf-8")), path.name
+        assert not re.search(r"own machine|is said|(?<!look )elsewhere", path.read_text(encoding="utf-8")), path.name
 
 
 @pytest.fixture(scope="module")
