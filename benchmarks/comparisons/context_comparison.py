@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.comparisons.expectation import mean_and_range, verdict
+from benchmarks.comparisons.expectation import mean_and_range, write_judged
 from benchmarks.kit.process import finish_recipe, words_of
-from benchmarks.kit.provenance import RESULTS, origin, write
+from benchmarks.kit.provenance import RESULTS, origin
 from benchmarks.kit.table import table
 from manyturn.envs.contract.options.overlay import overlay
 from manyturn.trainers.record.run_folder import read_metrics
@@ -104,11 +104,7 @@ def main() -> None:
     if about is None:
         print(summary_table(lines))
         return
-    verdicts = [verdict(expected, lines) for expected in PLAN["expected"]]
-    write(chosen.out, about, {"plan": PLAN, "verdicts": verdicts, "runs": lines})
-    chosen.out.with_suffix(".md").write_text(summary_table(lines) + "\n", encoding="utf-8")
-    for judged in verdicts:
-        print(json.dumps(judged))
+    write_judged(chosen.out, about, PLAN, lines, summary_table(lines))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 """Expectations of a comparison, judged over its seeds."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.kit.provenance import write
 from manyturn.agents.evaluation.statistics import paired_difference, sign_flip_p
 
 Line = Mapping[str, Any]
@@ -27,6 +30,23 @@ def verdict(expected: Mapping[str, Any], lines: Sequence[Line], key: str = "arm"
     ends = {"difference": difference.mean, "ci_low": difference.low, "ci_high": difference.high, "p": p}
     plain = {name: None if math.isnan(value) else round(value, 4) for name, value in ends.items()}
     return {**expected, **plain, "verdict": "shown" if difference.low > 0 else "not shown"}
+
+
+def write_judged(
+    out: Path, about: Mapping[str, Any], plan: Mapping[str, Any], lines: Sequence[Line], summary: str, key: str = "arm"
+) -> None:
+    """Write the lines of a comparison with the verdicts on its plan, and beside them the table; print the verdicts.
+
+    Args:
+        about: origin of the result.
+        summary: the table.
+        key: figure of a line that names its arm.
+    """
+    verdicts = [verdict(expected, lines, key) for expected in plan["expected"]]
+    write(out, about, {"plan": plan, "verdicts": verdicts, "runs": lines})
+    out.with_suffix(".md").write_text(summary + "\n", encoding="utf-8")
+    for judged in verdicts:
+        print(json.dumps(judged))
 
 
 def mean_and_range(lines: Sequence[Line], name: str) -> str:

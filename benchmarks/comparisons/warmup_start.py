@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.comparisons.expectation import mean_and_range, verdict
+from benchmarks.comparisons.expectation import mean_and_range, write_judged
 from benchmarks.kit.process import finish_recipe
-from benchmarks.kit.provenance import RESULTS, origin, write
+from benchmarks.kit.provenance import RESULTS, origin
 from benchmarks.kit.table import table
 from manyturn.trainers.record.run_folder import read_metrics
 
@@ -78,11 +78,7 @@ def main() -> None:
     cells = [(start, seed) for seed in seeds for start in PLAN["starts"]]
     with ThreadPoolExecutor(chosen.jobs) as pool:
         lines = list(pool.map(lambda cell: line_of(chosen.folder.resolve(), *cell), cells))
-    verdicts = [verdict(expected, lines, "start") for expected in PLAN["expected"]]
-    write(chosen.out, about, {"plan": PLAN, "verdicts": verdicts, "runs": lines})
-    chosen.out.with_suffix(".md").write_text(summary_table(lines) + "\n", encoding="utf-8")
-    for judged in verdicts:
-        print(json.dumps(judged))
+    write_judged(chosen.out, about, PLAN, lines, summary_table(lines), "start")
 
 
 if __name__ == "__main__":
